@@ -1,0 +1,121 @@
+//! JSON patch (RFC 6902) and merge patch (RFC 7386).
+
+use serde_json::Value;
+
+use crate::field::{FieldError, FieldPath};
+
+/// Most operations in one JSON patch: Kubernetes' own bound.
+pub const OPERATIONS_MAX: usize = 10_000;
+
+/// A change to an object, computed against what is stored when it is applied.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Patch {
+    /// A list of operations, all or none of which are done.
+    Json(json_patch::Patch),
+    /// A tree laid over the object; null removes.
+    Merge(Value),
+}
+
+/// Why a patch could not be applied.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum PatchError {
+    /// It is not a patch, whatever the object.
+    #[error("{0}")]
+    Malformed(FieldError),
+    /// A `test` failed, or a path is not there: it does not fit this object.
+    #[error("the patch does not fit the object: {0}")]
+    Unfit(String),
+}
+
+impl Patch {
+    /// Reads a JSON patch.
+    ///
+    /// # Errors
+    /// [`PatchError::Malformed`] names the operation that cannot be read.
+    pub fn json(document: Value) -> Result<Self, PatchError> {
+        let malformed = |field: String, value: &Value, detail: String| {
+            PatchError::Malformed(FieldError::invalid(FieldPath::new(field), value, detail))
+        };
+        let Value::Array(operations) = document else {
+            return Err(malformed("patch".into(), &document, "must be a list of operations".into()));
+        };
+        if operations.len() > OPERATIONS_MAX {
+            let detail = format!("must have at most {OPERATIONS_MAX} operations");
+            return Err(malformed("patch".into(), &Value::from(operations.len()), detail));
+        }
+        let read = |(i, operation): (usize, Value)| {
+            serde_json::from_value(operation.clone())
+                .map_err(|e| malformed(format!("patch[{i}]"), &operation, e.to_string()))
+        };
+        let operations = operations.into_iter().enumerate().map(read);
+        Ok(Self::Json(json_patch::Patch(operations.collect::<Result<_, _>>()?)))
+    }
+
+    /// Reads a merge patch.
+    ///
+    /// # Errors
+    /// [`PatchError::Malformed`] if it is not an object: it would replace the whole.
+    pub fn merge(document: Value) -> Result<Self, PatchError> {
+        if document.is_object() {
+            return Ok(Self::Merge(document));
+        }
+        let error = FieldError::invalid(FieldPath::new("patch"), &document, "must be an object");
+        Err(PatchError::Malformed(error))
+    }
+
+    /// The patched form of `target`.
+    ///
+    /// # Errors
+    /// [`PatchError::Unfit`] when a `test` fails or a path is missing.
+    pub fn apply(&self, target: &Value) -> Result<Value, PatchError> {
+        let mut result = target.clone();
+        match self {
+            Patch::Json(patch) => {
+                json_patch::patch(&mut result, patch).map_err(|e| PatchError::Unfit(e.to_string()))?;
+            }
+            Patch::Merge(patch) => json_patch::merge(&mut result, patch),
+        }
+        Ok(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_patch_does_all_or_nothing() {
+        let target = json!({"a": 1});
+        let good = Patch::json(
+            json!([{"op": "test", "path": "/a", "value": 1}, {"op": "add", "path": "/b", "value": 2}]),
+        );
+        assert_eq!(good.unwrap().apply(&target).unwrap(), json!({"a": 1, "b": 2}));
+        let unfit = Patch::json(
+            json!([{"op": "add", "path": "/b", "value": 2}, {"op": "test", "path": "/a", "value": 9}]),
+        );
+        assert!(matches!(unfit.unwrap().apply(&target), Err(PatchError::Unfit(_))));
+    }
+
+    #[test]
+    fn merge_patch_removes_with_null() {
+        let patch = Patch::merge(json!({"a": null, "b": {"c": 1}})).unwrap();
+        assert_eq!(patch.apply(&json!({"a": 1, "b": 2})).unwrap(), json!({"b": {"c": 1}}));
+    }
+
+    #[test]
+    fn malformed_patches_name_the_operation() {
+        let error =
+            Patch::json(json!([{"op": "add", "path": "/a", "value": 1}, {"op": "jump"}])).unwrap_err();
+        assert!(error.to_string().starts_with("patch[1]: Invalid value"), "{error}");
+        assert!(Patch::json(json!({})).is_err());
+        assert!(Patch::merge(json!([])).is_err());
+    }
+
+    #[test]
+    fn integers_survive_exactly() {
+        let patch = Patch::json(json!([{"op": "replace", "path": "/a", "value": i64::MAX}])).unwrap();
+        assert_eq!(patch.apply(&json!({"a": 0})).unwrap()["a"].as_i64(), Some(i64::MAX));
+    }
+}
