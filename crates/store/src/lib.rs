@@ -1,0 +1,25 @@
+//! Where objects live.
+//!
+//! [`Store`] is the contract. A local store keeps it over any `Backend` of bytes.
+#![warn(missing_docs)]
+
+pub mod backend;
+pub mod chance;
+pub mod clock;
+pub mod contract;
+pub mod error;
+pub mod kind;
+pub mod local;
+pub mod seal;
+pub mod work;
+
+pub use chance::Chance;
+pub use clock::{Clock, SystemClock};
+pub use contract::{
+    By, Delete, Deleted, Event, Events, Fence, ItemKey, Page, PageRequest, Part, Propagation, Query, Result,
+    Store,
+};
+pub use error::Error;
+pub use kind::Kind;
+pub use local::{Config, Local};
+pub use work::{Work, WorkRow};

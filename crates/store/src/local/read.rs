@@ -1,0 +1,111 @@
+//! Reading: one object, or many as of one moment.
+
+use concert_model::{Encoded, FieldError, FieldPath, Head, ObjectKey, Revision};
+
+use super::Inner;
+use crate::backend::{Range, Scan};
+use crate::contract::{Page, PageRequest, Query, Result};
+use crate::error::Error;
+
+impl Query {
+    /// True if an object with this key and head is meant.
+    pub fn selects(&self, key: &ObjectKey, head: &Head) -> bool {
+        self.kind == key.kind
+            && self.namespace.as_ref().is_none_or(|n| *n == key.namespace)
+            && self.labels.matches(&head.labels)
+            && self.fields.matches(|field| match field {
+                "metadata.name" => Some(&*key.name),
+                "metadata.namespace" => Some(&*key.namespace),
+                other => head.fields.get(other).map(String::as_str),
+            })
+    }
+
+    fn selects_all(&self) -> bool {
+        self.labels.is_everything() && self.fields.is_everything()
+    }
+}
+
+impl Inner {
+    /// The current state of a key, none if it is free.
+    pub(super) async fn fetch(&self, key: &ObjectKey) -> Result<Option<Encoded>> {
+        let row = if self.backend.is_local() {
+            self.backend.get(key)?
+        } else {
+            let key = key.clone();
+            self.read(move |backend| backend.get(&key)).await?
+        };
+        row.map(|row| self.unseal(row)).transpose()
+    }
+
+    /// Refuses kinds that are not there and fields that cannot be selected by.
+    pub(super) fn check_query(&self, query: &Query) -> Result<()> {
+        let served = self.shared.kinds.find(&query.kind)?;
+        for requirement in query.fields.requirements() {
+            let field = requirement.field.as_str();
+            let is_known = matches!(field, "metadata.name" | "metadata.namespace")
+                || served.kind.selectable_fields.iter().any(|f| f == field);
+            if !is_known {
+                let detail = format!("{} cannot be selected by {field}", query.kind);
+                let error = FieldError::invalid_text(FieldPath::new("fieldSelector"), field, detail);
+                return Err(Error::invalid("fieldSelector", error));
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) async fn list(&self, query: &Query, page: &PageRequest) -> Result<Page> {
+        self.check_query(query)?;
+        let place = page.token.as_deref().map(Place::parse).transpose()?;
+        let limit = page.limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
+        let (query, shared) = (query.clone(), self.shared.clone());
+        let read = move |backend: &dyn crate::backend::Backend| {
+            let keep = |key: &ObjectKey, head: &[u8]| {
+                query.selects_all()
+                    || serde_json::from_slice(head).is_ok_and(|head| query.selects(key, &head))
+            };
+            let range = backend.range(&Scan {
+                kind: &query.kind,
+                namespace: query.namespace.as_deref(),
+                after: place.as_ref().map(|p| (p.namespace.as_str(), p.name.as_str())),
+                at: place.as_ref().map(|p| p.at),
+                limit,
+                keep: &keep,
+            })?;
+            let Range { revision, rows, is_cut } = range;
+            let last = rows.last().filter(|_| is_cut).map(|row| Place::at(revision, &row.key).print());
+            let items = rows.into_iter().map(|row| shared.unseal(row)).collect::<Result<Vec<_>, _>>()?;
+            Ok(Page { items, position: revision.into(), next: last })
+        };
+        self.read(read).await
+    }
+}
+
+/// Where a list goes on: the revision it shows and the last key it showed.
+struct Place {
+    at: Revision,
+    namespace: String,
+    name: String,
+}
+
+impl Place {
+    fn at(at: Revision, key: &ObjectKey) -> Self {
+        Self { at, namespace: key.namespace.to_string(), name: key.name.to_string() }
+    }
+
+    fn print(&self) -> String {
+        format!("{}/{}/{}", self.at, self.namespace, self.name)
+    }
+
+    fn parse(token: &str) -> Result<Self> {
+        let parts: Vec<&str> = token.split('/').collect();
+        if let [at, namespace, name] = parts[..]
+            && let Ok(at) = at.parse()
+            && !name.is_empty()
+        {
+            return Ok(Self { at: Revision(at), namespace: namespace.into(), name: name.into() });
+        }
+        let error =
+            FieldError::invalid_text(FieldPath::new("continue"), token, "is not a token of this store");
+        Err(Error::invalid("list", error))
+    }
+}
