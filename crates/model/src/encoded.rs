@@ -12,7 +12,6 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::field::{FieldError, FieldPath};
 use crate::key::{GroupVersionKind, ObjectKey, ResourceVersion, Uid};
 use crate::object::Object;
 use crate::owner::OwnerReference;
@@ -71,15 +70,14 @@ const PREFIX_BYTES: usize = 8;
 impl Body {
     /// Writes `object` down. `head` is what the caller found in it.
     pub fn encode(key: ObjectKey, head: Head, object: &Object) -> Self {
-        let mut metadata = object.get("metadata").as_object().cloned().unwrap_or_default();
-        metadata.remove("resourceVersion");
-        let mut rest = object.as_map().clone();
-        for field in ["apiVersion", "kind", "metadata", "status"] {
-            rest.remove(field);
-        }
-        let metadata = text(&Value::Object(metadata));
+        let mut metadata = Vec::with_capacity(512);
+        let fields = object.get("metadata").as_object().into_iter().flatten();
+        write_members(&mut metadata, fields.filter(|(field, _)| *field != "resourceVersion"));
         let status = object.as_map().get("status").map(text).unwrap_or_default();
-        Self::assemble(key, head, &metadata, &status, &text(&Value::Object(rest)))
+        let mut rest = Vec::with_capacity(1024);
+        let is_apart = |field: &str| matches!(field, "apiVersion" | "kind" | "metadata" | "status");
+        write_members(&mut rest, object.as_map().iter().filter(|(field, _)| !is_apart(field)));
+        Self::assemble(key, head, &metadata, &status, &rest)
     }
 
     /// Takes back a payload that [`Body::payload`] gave out.
@@ -100,7 +98,13 @@ impl Body {
         Ok(Self { key, head, payload, metadata_end, status_end })
     }
 
-    /// This body with the status of `other`: the splice that a status write is.
+    /// This body with another status, null for none: the splice that a status write is.
+    pub fn with_status(&self, head: Head, status: &Value) -> Self {
+        let status = if status.is_null() { Vec::new() } else { text(status) };
+        Self::assemble(self.key.clone(), head, self.metadata(), &status, self.rest())
+    }
+
+    /// This body with the status of `other`: what an update of everything else keeps.
     pub fn with_status_of(&self, other: &Self) -> Self {
         let (key, head) = (self.key.clone(), self.head.clone());
         Self::assemble(key, head, self.metadata(), other.status(), self.rest())
@@ -256,6 +260,21 @@ fn extend_members(out: &mut Vec<u8>, members: &[u8]) {
     }
 }
 
+/// Writes a JSON object with these members.
+fn write_members<'a>(out: &mut Vec<u8>, members: impl Iterator<Item = (&'a String, &'a Value)>) {
+    out.push(b'{');
+    for (i, (field, value)) in members.enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        // Writing into memory cannot fail.
+        let _ = serde_json::to_writer(&mut *out, field);
+        out.push(b':');
+        let _ = serde_json::to_writer(&mut *out, value);
+    }
+    out.push(b'}');
+}
+
 fn text(value: &Value) -> Vec<u8> {
     // Writing a tree into memory cannot fail: its keys are strings and its numbers finite.
     serde_json::to_vec(value).unwrap_or_default()
@@ -263,35 +282,19 @@ fn text(value: &Value) -> Vec<u8> {
 
 /// The value at a dotted path (`spec.region`), as field selectors compare it.
 pub fn selectable(object: &Object, path: &str) -> Option<String> {
-    let pointer: String = path.split('.').filter(|p| !p.is_empty()).flat_map(|p| ["/", p]).collect();
-    match object.pointer(&pointer)? {
+    let (field, rest) = path.split_once('.').unwrap_or((path, ""));
+    text_at(object.as_map().get(field)?, rest)
+}
+
+/// The value at a dotted path inside `value`; the empty path is the value itself.
+pub fn text_at(value: &Value, path: &str) -> Option<String> {
+    let steps = path.split('.').filter(|step| !step.is_empty());
+    match steps.into_iter().try_fold(value, |value, step| value.get(step))? {
         Value::String(text) => Some(text.clone()),
         Value::Bool(flag) => Some(flag.to_string()),
         Value::Number(number) => Some(number.to_string()),
         _ => None,
     }
-}
-
-/// Checks that the JSON text of `object` stays within `bytes_max`.
-///
-/// # Errors
-/// The size and the bound, at the root.
-pub fn check_size(object: &Object, bytes_max: usize) -> Result<(), FieldError> {
-    struct Counter(usize);
-    impl std::io::Write for Counter {
-        fn write(&mut self, part: &[u8]) -> std::io::Result<usize> {
-            self.0 += part.len();
-            Ok(part.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
-    let mut counter = Counter(0);
-    if serde_json::to_writer(&mut counter, object.as_map()).is_ok() && counter.0 <= bytes_max {
-        return Ok(());
-    }
-    Err(FieldError::too_long(FieldPath::root(), bytes_max))
 }
 
 #[cfg(test)]

@@ -55,13 +55,12 @@ pub fn validate(object: &Object, rule: NameRule) -> Vec<FieldError> {
     } else if let Err(e) = rule.check(object.name()) {
         errors.push(FieldError::invalid_text(path.child("name"), object.name(), e.to_string()));
     }
-    for (key, value) in object.labels() {
-        let field = path.child("labels");
-        if let Err(e) = name::check_qualified(&key) {
-            errors.push(FieldError::invalid_text(field.clone(), &key, e.to_string()));
+    for (key, value) in texts(object, "labels") {
+        if let Err(e) = name::check_qualified(key) {
+            errors.push(FieldError::invalid_text(path.child("labels"), key, e.to_string()));
         }
-        if let Err(e) = name::check_label_value(&value) {
-            errors.push(FieldError::invalid_text(field, &value, e.to_string()));
+        if let Err(e) = name::check_label_value(value) {
+            errors.push(FieldError::invalid_text(path.child("labels"), value, e.to_string()));
         }
     }
     check_annotations(object, &path, &mut errors);
@@ -75,15 +74,20 @@ pub fn validate(object: &Object, rule: NameRule) -> Vec<FieldError> {
     errors
 }
 
+/// The entries of a map of strings in the metadata, whose types were checked before.
+fn texts<'a>(object: &'a Object, field: &str) -> impl Iterator<Item = (&'a String, &'a str)> {
+    let map = object.metadata(field).as_object();
+    map.into_iter().flatten().map(|(k, v)| (k, v.as_str().unwrap_or_default()))
+}
+
 fn check_annotations(object: &Object, path: &FieldPath, errors: &mut Vec<FieldError>) {
-    let annotations = object.annotations();
-    for key in annotations.keys() {
+    for (key, _) in texts(object, "annotations") {
         // Keys of annotations may be in upper case, unlike anything else with a domain.
         if let Err(e) = name::check_qualified(&key.to_ascii_lowercase()) {
             errors.push(FieldError::invalid_text(path.child("annotations"), key, e.to_string()));
         }
     }
-    let size: usize = annotations.iter().map(|(k, v)| k.len() + v.len()).sum();
+    let size: usize = texts(object, "annotations").map(|(k, v)| k.len() + v.len()).sum();
     if size > ANNOTATIONS_BYTES_MAX {
         errors.push(FieldError::too_long(path.child("annotations"), ANNOTATIONS_BYTES_MAX));
     }

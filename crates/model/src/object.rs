@@ -82,6 +82,15 @@ impl Object {
         Value::Object(self.fields)
     }
 
+    /// Changes the tree as a whole. Whatever becomes of it, it stays an object.
+    pub fn change(&mut self, change: impl FnOnce(&mut Value)) {
+        let mut whole = Value::Object(std::mem::take(&mut self.fields));
+        change(&mut whole);
+        if let Value::Object(fields) = whole {
+            self.fields = fields;
+        }
+    }
+
     /// The type it says it is of.
     ///
     /// # Errors

@@ -6,6 +6,8 @@
 pub mod backend;
 pub mod chance;
 pub mod clock;
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod contract;
 pub mod error;
 pub mod kind;

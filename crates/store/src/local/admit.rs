@@ -1,6 +1,9 @@
 //! Making an object fit to be stored, or saying what is wrong with it.
 
+use std::collections::BTreeMap;
+
 use concert_model::{Body, FieldError, FieldPath, Head, Object, ObjectKey, Rule, encoded, metadata};
+use concert_schema::Schema;
 use serde_json::Value;
 
 use super::builtin;
@@ -14,37 +17,49 @@ pub const OBJECT_BYTES_MAX: usize = 1_572_864;
 
 /// Prunes, defaults and validates `object` as one of its kind.
 pub(super) fn admit(served: &Served, object: &mut Object) -> Result<()> {
-    let what = describe(object);
-    let invalid = |errors| Error::Invalid { what: what.clone(), errors };
-    encoded::check_size(object, OBJECT_BYTES_MAX).map_err(|e| invalid(vec![e]))?;
-    let version = object.gvk().map_err(|e| invalid(vec![e]))?.version;
-    let Some(schema) = served.schema(&version).filter(|_| served.kind.versions.contains(&version)) else {
-        let served: Vec<String> = served.kind.versions.iter().map(|v| format!("{v:?}")).collect();
-        let detail = format!("served versions: {}", served.join(", "));
-        let value = Value::from(&*version);
-        return Err(invalid(vec![FieldError::new(
-            FieldPath::new("apiVersion"),
-            Rule::NotSupported,
-            &value,
-            detail,
-        )]));
-    };
+    let schema = schema_of(served, object)?;
     let kind = &served.kind.group_kind;
     let mut errors = builtin::normalise(kind, object);
     prune_metadata(object);
     errors.extend(metadata::validate(object, served.kind.name_rule));
-    let mut value = std::mem::replace(object, Object::new(&served.kind.gvk(), "", "")).into_value();
-    schema.prune(&mut value);
-    schema.default(&mut value);
-    errors.extend(schema.validate(&value));
-    *object = Object::from_value(value).map_err(|e| invalid(vec![e]))?;
+    object.change(|whole| {
+        schema.prune(whole);
+        schema.default(whole);
+        errors.extend(schema.validate(whole));
+    });
     if definition::is_definition(kind) {
         definition::default(object);
         errors.extend(definition::validate(object));
     }
-    // Defaults may have made it grow.
-    errors.extend(encoded::check_size(object, OBJECT_BYTES_MAX).err());
-    if errors.is_empty() { Ok(()) } else { Err(invalid(errors)) }
+    if errors.is_empty() { Ok(()) } else { Err(Error::Invalid { what: describe(object), errors }) }
+}
+
+/// Prunes, defaults and validates a status that was sent with `object`.
+pub(super) fn admit_status(served: &Served, object: &Object, mut status: Value) -> Result<Value> {
+    let schema = schema_of(served, object)?;
+    let Some(schema) = schema.property("status") else {
+        return Ok(if schema.preserves_unknown_fields() { status } else { Value::Null });
+    };
+    if status.is_null() {
+        return Ok(status);
+    }
+    schema.prune(&mut status);
+    schema.default(&mut status);
+    let errors = schema.validate_at(&FieldPath::new("status"), &status);
+    if errors.is_empty() { Ok(status) } else { Err(Error::Invalid { what: describe(object), errors }) }
+}
+
+/// The schema of the version that `object` is written in.
+fn schema_of<'a>(served: &'a Served, object: &Object) -> Result<&'a Schema> {
+    let invalid = |error| Error::invalid(describe(object), error);
+    let version = object.gvk().map_err(invalid)?.version;
+    let schema = served.schema(&version).filter(|_| served.kind.versions.contains(&version));
+    schema.ok_or_else(|| {
+        let versions: Vec<String> = served.kind.versions.iter().map(|v| format!("{v:?}")).collect();
+        let detail = format!("served versions: {}", versions.join(", "));
+        let value = Value::from(&*version);
+        invalid(FieldError::new(FieldPath::new("apiVersion"), Rule::NotSupported, &value, detail))
+    })
 }
 
 fn prune_metadata(object: &mut Object) {
@@ -92,15 +107,37 @@ pub(super) fn check_change(
     errors
 }
 
-/// Writes an admitted object down.
-pub(super) fn encode(served: &Served, key: &ObjectKey, head: Head, object: &Object) -> Body {
+/// Writes an admitted object down; `head` is what is not to be read from it.
+pub(super) fn encode(served: &Served, key: &ObjectKey, head: Head, object: &Object) -> Result<Body> {
     let field = |path: &String| Some((path.clone(), encoded::selectable(object, path)?));
     let head = Head {
         version: served.kind.storage_version.clone(),
+        generation: object.generation(),
         labels: object.labels(),
         owners: object.owners(),
         fields: served.kind.selectable_fields.iter().filter_map(field).collect(),
         ..head
     };
-    Body::encode(key.clone(), head, object)
+    let body = Body::encode(key.clone(), head, object);
+    check_size(&body)?;
+    Ok(body)
+}
+
+pub(super) fn check_size(body: &Body) -> Result<()> {
+    if body.payload().len() <= OBJECT_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Error::invalid(body.key.to_string(), FieldError::too_long(FieldPath::root(), OBJECT_BYTES_MAX)))
+}
+
+/// The selectable fields of `head` after a write of `status`.
+pub(super) fn status_fields(served: &Served, head: &Head, status: &Value) -> BTreeMap<String, String> {
+    let mut fields = head.fields.clone();
+    for path in served.kind.selectable_fields.iter().filter(|path| path.starts_with("status.")) {
+        match encoded::text_at(status, &path["status.".len()..]) {
+            Some(text) => drop(fields.insert(path.clone(), text)),
+            None => drop(fields.remove(path)),
+        }
+    }
+    fields
 }

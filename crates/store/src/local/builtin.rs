@@ -154,7 +154,7 @@ fn encode_string_data(object: &mut Object) -> Vec<FieldError> {
         match (value.as_str(), object.get_mut("data").as_object_mut()) {
             (Some(text), Some(data)) => drop(data.insert(key, base64(text.as_bytes()).into())),
             _ => {
-                errors.push(FieldError::required(FieldPath::new("stringData").key(&key), "must be a string"))
+                errors.push(FieldError::required(FieldPath::new("stringData").key(&key), "must be a string"));
             }
         }
     }

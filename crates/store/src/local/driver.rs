@@ -35,12 +35,14 @@ pub(super) struct ObjectWrite {
     pub(super) previous: Option<Encoded>,
 }
 
+type Call = Box<dyn FnOnce(&dyn Backend) + Send>;
+
 type Answer = Result<Result<Done, Refusal>>;
 
-enum Message {
+pub(super) enum Message {
     Commit(Job, oneshot::Sender<Answer>),
     /// Maintenance, which must not run beside a commit.
-    Call(Box<dyn FnOnce(&dyn Backend) + Send>),
+    Call(Call),
 }
 
 /// The way to the backend.

@@ -77,7 +77,7 @@ impl Local {
     /// [`Error::Unavailable`]; what was done until then is done.
     pub async fn maintain(&self, retention: &Retention) -> Result<()> {
         let inner = self.inner();
-        let newest = inner.read_one(|backend| backend.bounds()).await?.newest;
+        let newest = inner.read_one(Backend::bounds).await?.newest;
         let by_time = inner.samples.note(inner.clock.elapsed(), newest, retention.window);
         let by_count = Revision(newest.0.saturating_sub(retention.window_writes_max));
         self.compact(by_time.max(by_count)).await?;
@@ -93,7 +93,7 @@ impl Local {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn compact(&self, floor: Revision) -> Result<()> {
-        let mut done = self.inner().read_one(|backend| backend.bounds()).await?.compacted;
+        let mut done = self.inner().read_one(Backend::bounds).await?.compacted;
         loop {
             let until = self.inner().driver.call(move |backend| backend.compact(floor, STEP_ROWS)).await?;
             if until <= done {
@@ -108,7 +108,7 @@ impl Local {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn newest(&self) -> Result<Revision> {
-        Ok(self.inner().read_one(|backend| backend.bounds()).await?.newest)
+        Ok(self.inner().read_one(Backend::bounds).await?.newest)
     }
 
     /// Makes a new key, seals everything with it, and drops the old keys. Reads and writes go on.

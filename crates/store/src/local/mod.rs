@@ -6,13 +6,16 @@
 
 mod admit;
 mod builtin;
+mod create;
 mod definition;
+mod delete;
 mod driver;
 mod history;
 mod hub;
 mod kinds;
 mod maintain;
 mod read;
+mod update;
 mod watch;
 mod work;
 mod write;

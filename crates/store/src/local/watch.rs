@@ -69,7 +69,7 @@ impl Inner {
             Error::invalid("watch", FieldError::invalid_text(field, &version.0, detail))
         };
         let revision = revision_of(version).ok_or_else(|| invalid("is not one of this store's"))?;
-        let bounds = self.read_one(|backend| backend.bounds()).await?;
+        let bounds = self.read_one(Backend::bounds).await?;
         if revision > bounds.newest {
             return Err(invalid("lies in the future of this store"));
         }

@@ -26,10 +26,14 @@ pub(super) struct Numbers {
 }
 
 /// Where a key stands.
+#[derive(Clone, Copy)]
 struct Place {
     revision: i64,
     is_free: bool,
 }
+
+/// Places that the transaction has looked up or changed, the newest last.
+type Known<'a> = Vec<(&'a ObjectKey, Option<Place>)>;
 
 impl Writer {
     pub(super) fn new(connection: Connection) -> rusqlite::Result<Self> {
@@ -69,23 +73,25 @@ impl Writer {
     }
 
     fn attempt(&mut self, txn: &Txn) -> rusqlite::Result<Verdict> {
+        let mut known = Known::new();
         for check in &txn.checks {
-            if let Some(refusal) = self.refuse(check)? {
+            if let Some(refusal) = self.refuse(check, &mut known)? {
                 return Ok(Err(refusal));
             }
         }
         let mut done = Done::default();
         for effect in &txn.effects {
-            self.apply(effect, &mut done)?;
+            self.apply(effect, &mut known, &mut done)?;
         }
         Ok(Ok(done))
     }
 
-    fn refuse(&mut self, check: &Check) -> rusqlite::Result<Option<Refusal>> {
+    fn refuse<'a>(&mut self, check: &'a Check, known: &mut Known<'a>) -> rusqlite::Result<Option<Refusal>> {
         match check {
             Check::Object(key, expected) => {
-                let place = self.place(key)?.filter(|place| !place.is_free);
-                let now = place.map(|place| revision_of(place.revision));
+                let place = self.place(key)?;
+                known.push((key, place));
+                let now = place.filter(|place| !place.is_free).map(|place| revision_of(place.revision));
                 Ok((now != *expected).then(|| Refusal::Changed { key: key.clone(), now }))
             }
             Check::Fence(fence) => {
@@ -95,10 +101,10 @@ impl Writer {
         }
     }
 
-    fn apply(&mut self, effect: &Effect, done: &mut Done) -> rusqlite::Result<()> {
+    fn apply<'a>(&mut self, effect: &'a Effect, known: &mut Known<'a>, done: &mut Done) -> rusqlite::Result<()> {
         match effect {
-            Effect::Put(write) => done.revision = Some(self.write(write, false)?),
-            Effect::Remove(write) => done.revision = Some(self.write(write, true)?),
+            Effect::Put(write) => done.revision = Some(self.write(write, false, known)?),
+            Effect::Remove(write) => done.revision = Some(self.write(write, true, known)?),
             Effect::Claim(item, body) => {
                 self.numbers.claims += 1;
                 self.execute(
@@ -141,8 +147,16 @@ impl Writer {
         Ok(())
     }
 
-    fn write(&mut self, write: &Write, is_removal: bool) -> rusqlite::Result<Revision> {
-        let place = self.place(&write.key)?;
+    fn write<'a>(
+        &mut self,
+        write: &'a Write,
+        is_removal: bool,
+        known: &mut Known<'a>,
+    ) -> rusqlite::Result<Revision> {
+        let place = match known.iter().rev().find(|(key, _)| **key == write.key) {
+            Some((_, place)) => *place,
+            None => self.place(&write.key)?,
+        };
         let act = match &place {
             _ if is_removal => Act::Removed,
             Some(place) if !place.is_free => Act::Updated,
@@ -181,6 +195,7 @@ impl Writer {
                 params![kind, key.namespace, key.name, revision, is_removal],
             )?;
         }
+        known.push((&write.key, Some(Place { revision, is_free: is_removal })));
         Ok(revision_of(revision))
     }
 

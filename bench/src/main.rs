@@ -1,0 +1,90 @@
+//! The benchmarks: `make bench ARGS=store`, `make bench ARGS="engine --json"`.
+//!
+//! Every claim of speed comes from here, as a ratio to a physical limit or a peer measured in the same
+//! run: machines are noisy, ratios much less so.
+#![allow(clippy::disallowed_methods, reason = "a benchmark measures real time on the real machine")]
+#![allow(clippy::print_stdout, reason = "the report is what it is for")]
+
+/// The allocator of the shipped binaries: JSON trees are many small pieces.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+mod engine;
+mod machine;
+mod report;
+mod store;
+
+use anyhow::{Result, bail};
+use report::Report;
+
+const USAGE: &str = "usage: bench [NAME]... [--json] [--quick]
+
+  store           durable writes, lists, watches and memory of the embedded store;
+                  store-writes, store-list, store-watch, store-growth: one part of it
+  engine          latency, throughput and memory of the reconcile engine;
+                  engine-latency, engine-throughput, engine-memory: one part of it
+  --json          print the report as JSON instead of a table
+  --quick         a tenth of the work: to see that it runs, not to be quoted
+
+Without a name everything is run.";
+
+const NAMES: [&str; 7] = [
+    "store-writes",
+    "store-list",
+    "store-watch",
+    "store-growth",
+    "engine-latency",
+    "engine-throughput",
+    "engine-memory",
+];
+
+/// How much to do.
+#[derive(Clone, Copy)]
+pub struct Scale {
+    divisor: usize,
+}
+
+impl Scale {
+    /// `n`, or a tenth of it in a quick run.
+    pub fn of(self, n: usize) -> usize {
+        (n / self.divisor).max(1)
+    }
+}
+
+fn main() -> Result<()> {
+    let mut names = Vec::new();
+    let (mut is_json, mut divisor) = (false, 1);
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "--json" => is_json = true,
+            "--quick" => divisor = 10,
+            "-h" | "--help" => {
+                println!("{USAGE}");
+                return Ok(());
+            }
+            other => {
+                let meant = NAMES.iter().filter(|n| *n == &other || n.split('-').next() == Some(other));
+                let before = names.len();
+                names.extend(meant.copied());
+                if names.len() == before {
+                    bail!("unknown argument {other:?}\n\n{USAGE}");
+                }
+            }
+        }
+    }
+    if names.is_empty() {
+        names = NAMES.to_vec();
+    }
+    let scale = Scale { divisor };
+    let mut report = Report::new();
+    for name in names {
+        eprintln!("{name}:");
+        match name.split_once('-') {
+            Some(("store", part)) => store::run(part, scale, &mut report)?,
+            Some((_, part)) => engine::run(part, scale, &mut report)?,
+            None => {}
+        }
+    }
+    println!("{}", if is_json { report.json() } else { report.table() });
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! Cases as tests.
+
+use std::time::Duration;
+
+/// Longest a case may take: a guard against hanging, far above what any needs.
+const CASE_SECONDS_MAX: u64 = 120;
+
+/// Runs one case to its end, or fails it for hanging.
+pub async fn bounded(name: &str, case: impl Future<Output = ()>) {
+    let limit = Duration::from_secs(CASE_SECONDS_MAX);
+    tokio::time::timeout(limit, case).await.unwrap_or_else(|_| panic!("{name} hangs"));
+}
+
+/// One test for each case of a theme; what the suite macros are made of.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! conformance_theme {
+    ($subject:path, $part:ident, $theme:ident, [$($case:ident),* $(,)?]) => {
+        mod $theme {
+            $(
+                #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+                async fn $case() {
+                    let subject = super::super::$subject();
+                    let case = $crate::conformance::$part::$theme::$case(&subject);
+                    $crate::conformance::bounded(stringify!($case), case).await;
+                }
+            )*
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    /// The names of the cases in the source of a theme.
+    fn written(source: &str) -> BTreeSet<&str> {
+        let cases = source.lines().filter_map(|line| line.strip_prefix("pub async fn "));
+        cases.filter_map(|rest| rest.split_once('(')).map(|(name, _)| name).collect()
+    }
+
+    fn listed<'a>(table: &'a str, theme: &str) -> BTreeSet<&'a str> {
+        let start = format!(", {theme}, [");
+        let (_, rest) = table.split_once(&start).unwrap_or_else(|| panic!("{theme} is not in the table"));
+        let (names, _) = rest.split_once(']').unwrap();
+        names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
+    }
+
+    macro_rules! themes {
+        ($part:literal: $($theme:literal),*) => {{
+            let table = include_str!(concat!($part, "/mod.rs"));
+            $(
+                let source = include_str!(concat!($part, "/", $theme, ".rs"));
+                assert_eq!(written(source), listed(table, $theme), "{} {}", $part, $theme);
+            )*
+        }};
+    }
+
+    #[test]
+    fn every_case_is_in_the_table_of_its_suite() {
+        themes!("core": "create", "update", "status", "patch", "delete", "generation", "list", "selectors", "watch",
+            "concurrency", "definitions", "schemas", "refusals", "content", "builtin");
+        themes!("own": "revisions", "history", "work", "fences", "expiry", "retention", "keys", "kinds", "bookmarks",
+            "refusals", "concurrency");
+    }
+}

@@ -1,0 +1,105 @@
+//! The store under test.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use concert_model::{GroupKind, Object};
+use serde_json::json;
+
+use super::HandClock;
+use super::widgets::{Definition, Widgets};
+use crate::backend::Backend;
+use crate::chance::Chance;
+use crate::clock::{Clock, SystemClock};
+use crate::contract::{By, Store};
+use crate::local::{Config, Local};
+use crate::seal::Keyring;
+
+/// Any store, and a supply of names that no other run has used.
+pub struct Subject {
+    /// The store.
+    pub store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    run: String,
+    names: AtomicUsize,
+}
+
+impl Subject {
+    /// A store that may be shared with other runs: all names are made up afresh.
+    pub fn new(store: Arc<dyn Store>) -> Self {
+        let run = format!("{:08x}", Chance::from_system().bits() & 0xffff_ffff);
+        Self { store, clock: Arc::new(SystemClock::new()), run, names: AtomicUsize::new(0) }
+    }
+
+    /// A name that nobody has used.
+    pub fn unique(&self, stem: &str) -> String {
+        format!("{stem}-{}-{}", self.run, self.names.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Waits a moment where a store catches up with itself: our own never need it.
+    pub(super) async fn moment(&self) {
+        self.clock.sleep(std::time::Duration::from_millis(20)).await;
+    }
+
+    /// A fresh namespace.
+    pub async fn namespace(&self) -> Arc<str> {
+        let name = self.unique("space");
+        let mut object = Object::new(&GroupKind::new("", "Namespace").at_version("v1"), "", &name);
+        object.set_metadata("labels", json!({"conformance": &self.run}));
+        self.store.create(object, &By::actor("suite")).await.unwrap();
+        name.into()
+    }
+
+    /// A fresh kind with the usual schema, and a namespace for its objects.
+    pub async fn widgets(&self) -> Widgets {
+        self.widgets_of(Definition::usual()).await
+    }
+
+    /// A fresh kind as `definition` says, and a namespace for its objects.
+    pub async fn widgets_of(&self, definition: Definition) -> Widgets {
+        let namespace = if definition.is_namespaced() { self.namespace().await } else { "".into() };
+        Widgets::define(self, definition, namespace).await
+    }
+
+    pub(super) fn run(&self) -> &str {
+        &self.run
+    }
+}
+
+/// A store of our own over some backend, encrypted, on a clock moved by hand.
+pub struct Own {
+    /// The store, as any store.
+    pub subject: Subject,
+    /// The store, as ours.
+    pub store: Local,
+    /// Its clock.
+    pub clock: Arc<HandClock>,
+    /// Its keys.
+    pub keyring: Keyring,
+    open: Box<dyn Fn() -> Arc<dyn Backend> + Send + Sync>,
+}
+
+impl Own {
+    /// A store over the backend that `open` opens, and opens again with the same contents.
+    pub fn new(open: impl Fn() -> Arc<dyn Backend> + Send + Sync + 'static) -> Self {
+        let keyring = Keyring::in_memory(&Chance::from_system());
+        Self::over(Box::new(open), Arc::new(HandClock::new()), keyring)
+    }
+
+    fn over(
+        open: Box<dyn Fn() -> Arc<dyn Backend> + Send + Sync>,
+        clock: Arc<HandClock>,
+        keyring: Keyring,
+    ) -> Self {
+        let config = Config::new(clock.clone(), Chance::from_system()).sealed(keyring.clone());
+        let store = Local::open(open(), config).unwrap();
+        Self { subject: Subject::new(Arc::new(store.clone())), store, clock, keyring, open }
+    }
+
+    /// The same store, closed and opened again.
+    pub fn reopened(self) -> Self {
+        let Self { subject, store, clock, keyring, open } = self;
+        drop((subject, store));
+        Self::over(open, clock, keyring)
+    }
+}

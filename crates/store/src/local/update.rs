@@ -1,0 +1,166 @@
+//! Changing objects: update, status update, patch.
+
+use concert_model::{Encoded, FieldError, FieldPath, Head, Object, ObjectKey, Patch, time};
+use serde_json::{Value, json};
+
+use super::admit::{self, describe};
+use super::kinds::Served;
+use super::write::{Attempt, TRIES_MAX, check_scope, complete, pending};
+use super::{Inner, builtin, definition};
+use crate::backend::Act;
+use crate::contract::{By, Part, Result};
+use crate::error::Error;
+
+impl Inner {
+    pub(super) async fn update(&self, object: Object, part: Part, by: &By) -> Result<Encoded> {
+        let invalid = |error| Error::invalid(describe(&object), error);
+        let key = object.key().map_err(invalid)?;
+        let served = self.shared.kinds.find(&key.kind)?;
+        check_scope(&served, &object)?;
+        let Some(version) = object.resource_version() else {
+            let field = FieldPath::new("metadata.resourceVersion");
+            return Err(invalid(FieldError::required(field, "must be specified for an update")));
+        };
+        let current = self.fetch(&key).await?.ok_or_else(|| Error::NotFound { key: key.clone() })?;
+        if *current.resource_version() != version {
+            return Err(Error::Conflict { key });
+        }
+        self.replace(&served, &current, object, part, by).await.map_err(|attempt| attempt.into_error(&key))
+    }
+
+    pub(super) async fn patch(&self, key: &ObjectKey, part: Part, patch: &Patch, by: &By) -> Result<Encoded> {
+        for _ in 0..TRIES_MAX {
+            let served = self.shared.kinds.find(&key.kind)?;
+            let current = self.fetch(key).await?.ok_or_else(|| Error::NotFound { key: key.clone() })?;
+            let patched = patch.apply(&current.decode().into_value()).map_err(|e| Error::patch(key, e))?;
+            let object = Object::from_value(patched).map_err(|e| Error::invalid(key.to_string(), e))?;
+            check_identity(key, &object)?;
+            if object.resource_version().as_ref() != Some(current.resource_version()) {
+                return Err(Error::Conflict { key: key.clone() });
+            }
+            match self.replace(&served, &current, object, part, by).await {
+                Err(Attempt::Moved) => {}
+                other => return other.map_err(|attempt| attempt.into_error(key)),
+            }
+        }
+        Err(Error::Conflict { key: key.clone() })
+    }
+
+    /// Writes `object` in the place of `current`, which is what its author saw.
+    async fn replace(
+        &self,
+        served: &Served,
+        current: &Encoded,
+        object: Object,
+        part: Part,
+        by: &By,
+    ) -> Result<Encoded, Attempt> {
+        if object.uid().is_some_and(|uid| uid != current.head().uid) {
+            return Err(Error::Conflict { key: current.key().clone() }.into());
+        }
+        match part {
+            Part::Main => self.replace_main(served, current, object, by).await,
+            Part::Status => self.replace_status(served, current, object, by).await,
+        }
+    }
+
+    async fn replace_main(
+        &self,
+        served: &Served,
+        current: &Encoded,
+        mut object: Object,
+        by: &By,
+    ) -> Result<Encoded, Attempt> {
+        let (old, now) = (current.body(), self.clock.now());
+        keep_system_fields(served, &old.head, &mut object);
+        admit::admit(served, &mut object)?;
+        if needs_old(served, &old.head) {
+            let old_object = current.decode();
+            let errors = admit::check_change(served, old, &old_object, &object);
+            if !errors.is_empty() {
+                return Err(Error::Invalid { what: old.key.to_string(), errors }.into());
+            }
+            // The store writes the status of its own kinds itself, in the same write.
+            if definition::is_definition(&old.key.kind) || old.key.kind == builtin::namespace_kind() {
+                object.set("status", old_object.status().clone());
+                complete(served, self, &mut object, now);
+            }
+        }
+        let is_apart = served.kind.has_status && object.status().is_null();
+        let encode = |head: Head, object: &Object| -> Result<_> {
+            let body = admit::encode(served, &old.key, head, object)?;
+            Ok(if is_apart { body.with_status_of(old) } else { body })
+        };
+        let mut body = encode(old.head.clone(), &object)?;
+        let is_spec_changed =
+            body.rest() != old.rest() || (!served.kind.has_status && body.status() != old.status());
+        if served.kind.has_generation && is_spec_changed {
+            object.set_metadata("generation", (old.head.generation + 1).into());
+            body = encode(old.head.clone(), &object)?;
+        }
+        let is_last = old.head.deleted_at.is_some() && pending(served, &object).is_empty();
+        if body.payload() == old.payload() && !is_last {
+            return Ok(current.clone());
+        }
+        let act = if is_last { Act::Removed } else { Act::Updated };
+        self.write_over(current, act, body, by, now).await
+    }
+
+    async fn replace_status(
+        &self,
+        served: &Served,
+        current: &Encoded,
+        mut object: Object,
+        by: &By,
+    ) -> Result<Encoded, Attempt> {
+        let old = current.body();
+        if !served.kind.has_status {
+            let error = FieldError::forbidden(FieldPath::new("status"), "the kind has no status subresource");
+            return Err(Error::invalid(old.key.to_string(), error).into());
+        }
+        let status = std::mem::take(object.get_mut("status"));
+        let status = admit::admit_status(served, &object, status)?;
+        let fields = admit::status_fields(served, &old.head, &status);
+        let body = old.with_status(Head { fields, ..old.head.clone() }, &status);
+        admit::check_size(&body)?;
+        if body.payload() == old.payload() {
+            return Ok(current.clone());
+        }
+        self.write_over(current, Act::Updated, body, by, self.clock.now()).await
+    }
+}
+
+/// Most updates are judged without opening what is stored.
+fn needs_old(served: &Served, head: &Head) -> bool {
+    head.deleted_at.is_some() || served.definition.is_none()
+}
+
+/// An update leaves alone what is not its to change.
+fn keep_system_fields(served: &Served, head: &Head, object: &mut Object) {
+    object.set_metadata("uid", head.uid.to_string().into());
+    object.set_metadata("creationTimestamp", time::seconds(head.created_at).into());
+    let generation = if served.kind.has_generation { json!(head.generation) } else { Value::Null };
+    object.set_metadata("generation", generation);
+    let deleted_at = head.deleted_at.map_or(Value::Null, |at| time::seconds(at).into());
+    object.set_metadata("deletionTimestamp", deleted_at);
+    let grace = head.deleted_at.map_or(Value::Null, |_| 0.into());
+    object.set_metadata("deletionGracePeriodSeconds", grace);
+    if served.kind.has_status {
+        object.set("status", Value::Null);
+    }
+}
+
+fn check_identity(key: &ObjectKey, object: &Object) -> Result<()> {
+    let invalid = |field: &str, value: &str| {
+        let error = FieldError::invalid_text(FieldPath::new(field), value, "field is immutable");
+        Err(Error::invalid(key.to_string(), error))
+    };
+    match object.key() {
+        Err(error) => Err(Error::invalid(key.to_string(), error)),
+        Ok(new) if new.kind.group != key.kind.group => invalid("apiVersion", object.api_version()),
+        Ok(new) if new.kind != key.kind => invalid("kind", object.kind()),
+        Ok(new) if new.name != key.name => invalid("metadata.name", object.name()),
+        Ok(new) if new.namespace != key.namespace => invalid("metadata.namespace", object.namespace()),
+        Ok(_) => Ok(()),
+    }
+}
