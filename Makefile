@@ -10,7 +10,7 @@ ARGS ?=
 SEED ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help test build bench replay fmt clean-cache
+.PHONY: demo help test build bench replay fmt clean-cache
 
 help: ## list the targets
 	@echo 'usage: make TARGET'
@@ -25,6 +25,9 @@ test: ## format check, clippy, all tests, documentation: what CI runs
 
 build: ## build every crate
 	$(CARGO) build --workspace --locked
+
+demo: ## declare three folders and see them made real, in a temporary folder
+	$(CARGO) run --quiet -p concert-engine --example folders --locked
 
 bench: ## run the benchmarks; choose with ARGS, as in: make bench ARGS='store --json'
 	$(CARGO) run --release -p concert-bench --locked -- $(ARGS)

@@ -13,6 +13,7 @@ use concert_store::{PageRequest, Query, Store};
 use crate::report::Report;
 use crate::{Scale, machine};
 use world::World;
+pub use world::by;
 
 /// Runs one part of the store benchmarks.
 pub fn run(part: &str, scale: Scale, report: &mut Report) -> Result<()> {

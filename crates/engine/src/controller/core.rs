@@ -1,0 +1,289 @@
+//! The state of one controller and how it changes. Plain data behind one lock: nothing here waits.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+use concert_model::ObjectKey;
+use concert_store::Chance;
+use prometheus_client::metrics::counter::Counter;
+
+use crate::backoff::Backoff;
+use crate::outcome::{Outcome, OutcomeKind};
+use crate::queue::{Full, Item, ItemId, Lane, Next, Placed, Queue, Reason};
+use crate::spread::spread;
+
+use super::note::{Claim, Note};
+use super::restore::Restored;
+use super::state::ItemState;
+use super::waits::Waits;
+
+pub(super) struct Core {
+    pub queue: Queue<Note>,
+    pub waits: Waits,
+    /// Bells to ring once the lock is given back.
+    pub rings: Rings,
+    /// When the timekeeper will ring.
+    pub armed: Option<Duration>,
+    pub restored: BTreeMap<Box<str>, Restored>,
+    /// Items whose row is out of date, in the order they became so.
+    pub unsaved: VecDeque<ObjectKey>,
+    /// Rows of items that are gone, by the printed key.
+    pub orphans: Vec<(Arc<str>, Claim)>,
+    pub(super) policy: Policy,
+    runs: u64,
+    adds: Counter,
+    chance: Chance,
+    /// Parked items whose waits are still to be compared with what is, and whether changes may have
+    /// been missed since they were read.
+    pub(super) unverified: BTreeMap<ObjectKey, bool>,
+    /// Which list of the main source is the latest.
+    pub(super) list: u16,
+}
+
+/// How outcomes are turned into due times.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Policy {
+    pub capacity: usize,
+    pub backoff: Backoff,
+    pub poll: Option<Duration>,
+    /// Whether items are kept that no source says exist.
+    pub keeps_unknown: bool,
+    pub is_durable: bool,
+}
+
+/// Who is to be woken.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rings {
+    pub workers: bool,
+    pub timer: bool,
+    pub parking: bool,
+    pub saving: bool,
+    pub room: bool,
+}
+
+/// An item that was taken to be run.
+pub(super) struct Run {
+    pub item: Item,
+    pub attempt: u32,
+    /// Counts all runs of the controller.
+    pub number: u64,
+}
+
+impl Core {
+    pub fn new(policy: Policy, chance: Chance, adds: Counter) -> Self {
+        Self {
+            queue: Queue::new(policy.capacity),
+            waits: Waits::default(),
+            rings: Rings::default(),
+            armed: None,
+            restored: BTreeMap::new(),
+            unsaved: VecDeque::new(),
+            orphans: Vec::new(),
+            policy,
+            runs: 0,
+            adds,
+            chance,
+            unverified: BTreeMap::new(),
+            list: 0,
+        }
+    }
+
+    pub fn enqueue(
+        &mut self,
+        key: &ObjectKey,
+        lane: Lane,
+        reason: Reason,
+        due: Duration,
+        now: Duration,
+    ) -> Result<(), Full> {
+        self.meet(key, now)?;
+        self.add(key, lane, reason, due, now)
+    }
+
+    /// Takes up to `max` items that are due.
+    pub fn take(&mut self, max: usize, now: Duration, runs: &mut Vec<Run>) {
+        for _ in 0..max {
+            let Some(item) = self.queue.pop(now) else { return };
+            let note = self.queue.note_mut(item.id);
+            let waits = note.detail.as_mut().map(|it| std::mem::take(&mut it.waits)).unwrap_or_default();
+            self.runs += 1;
+            runs.push(Run { attempt: note.attempt, item, number: self.runs });
+            if let Some(run) = runs.last().filter(|_| !waits.is_empty()) {
+                self.waits.remove(&run.item.key, &waits);
+                self.rings.parking = true;
+            }
+        }
+        // Others may be idle: whoever wakes up passes the bell on.
+        self.rings.workers |= self.queue.next_due() == Some(Duration::ZERO);
+    }
+
+    /// Puts an item back that may not run before `due`.
+    pub fn defer(&mut self, id: ItemId, due: Duration, now: Duration) {
+        if let Some(placed) = self.queue.defer(id, due, now) {
+            self.ring_for(placed);
+        }
+    }
+
+    /// Ends a run.
+    pub fn settle(&mut self, id: ItemId, outcome: Outcome, now: Duration) {
+        let claim = self.queue.note(id).detail.as_ref().and_then(|it| it.row);
+        let Some(key) = self.queue.key(id).cloned() else { return };
+        self.queue.note_mut(id).outcome = Some(outcome.kind());
+        let mut waits = Vec::new();
+        let next = match outcome {
+            Outcome::Done => self.next_poll(id, &key, now),
+            Outcome::After(delay) => {
+                let note = self.queue.note_mut(id);
+                note.clear();
+                if self.policy.is_durable {
+                    note.detail_mut().delay = Some(delay);
+                }
+                Next::At(Lane::Retry, "after", now.saturating_add(delay))
+            }
+            Outcome::WaitFor(all) => {
+                if let Some(detail) = &mut self.queue.note_mut(id).detail {
+                    (detail.error, detail.delay) = (None, None);
+                }
+                waits = all;
+                Next::Rest
+            }
+            Outcome::Transient(failure) => {
+                let note = self.queue.note_mut(id);
+                note.attempt = note.attempt.saturating_add(1);
+                let delay = self.policy.backoff.delay(note.attempt, &self.chance);
+                let detail = note.detail_mut();
+                (detail.error, detail.delay) = (Some(failure.text), Some(delay));
+                Next::At(Lane::Retry, "retry", now.saturating_add(delay))
+            }
+            Outcome::Terminal(failure) => {
+                let note = self.queue.note_mut(id);
+                note.attempt = note.attempt.saturating_add(1);
+                let is_kept = note.is_known || self.policy.keeps_unknown;
+                let detail = note.detail_mut();
+                (detail.error, detail.delay) = (Some(failure.text), None);
+                if is_kept { Next::Rest } else { Next::Forget }
+            }
+        };
+        let Some(placed) = self.queue.finish(id, next, now) else {
+            self.rings.room = true;
+            if let Some(claim) = claim {
+                self.orphans.push((key.to_string().into(), claim));
+                self.rings.saving = true;
+            }
+            return;
+        };
+        self.ring_for(placed);
+        // What is to run again anyway need not be parked.
+        if !waits.is_empty() && placed == Placed::Merged {
+            self.park(id, &key, waits, false);
+        }
+        self.mark_unsaved(id, &key);
+    }
+
+    fn next_poll(&mut self, id: ItemId, key: &ObjectKey, now: Duration) -> Next {
+        let note = self.queue.note_mut(id);
+        note.clear();
+        if !note.is_known && !self.policy.keeps_unknown {
+            return Next::Forget;
+        }
+        let is_first = std::mem::take(&mut note.is_unpolled);
+        match self.policy.poll {
+            Some(poll) if is_first => Next::At(Lane::Poll, "poll", now + spread(key, poll)),
+            Some(poll) => Next::At(Lane::Poll, "poll", now.saturating_add(poll)),
+            None => Next::Rest,
+        }
+    }
+
+    pub fn resume_key(&mut self, key: &ObjectKey, now: Duration) {
+        let placed = self.queue.resume_key(key, now);
+        self.ring_for(placed);
+    }
+
+    /// Forgets everything and takes nothing any more.
+    pub fn clear(&mut self) {
+        let policy = Policy { capacity: 0, ..self.policy };
+        *self = Self::new(policy, self.chance.clone(), self.adds.clone());
+    }
+
+    pub fn state(&self, key: &ObjectKey) -> Option<ItemState> {
+        self.queue.view(self.queue.find(key)?).map(ItemState::of)
+    }
+
+    pub fn states(&self) -> Vec<ItemState> {
+        self.queue.ids().filter_map(|id| self.queue.view(id)).map(ItemState::of).collect()
+    }
+
+    /// The item of a key, with what was saved of it if it was not known. If that is a time or a wait
+    /// that holds for the object as it was then, its version then.
+    pub(super) fn meet(&mut self, key: &ObjectKey, now: Duration) -> Result<(ItemId, Option<u64>), Full> {
+        let id = self.queue.meet(key)?;
+        if self.restored.is_empty() {
+            return Ok((id, None));
+        }
+        let Some(saved) = self.restored.remove(key.to_string().as_str()) else { return Ok((id, None)) };
+        let version = saved.row.version;
+        Ok((id, self.restore(id, key, saved, now).then_some(version)))
+    }
+
+    fn restore(&mut self, id: ItemId, key: &ObjectKey, saved: Restored, now: Duration) -> bool {
+        let note = self.queue.note_mut(id);
+        (note.attempt, note.outcome) = (saved.row.attempt, Some(saved.row.outcome));
+        let detail = note.detail_mut();
+        (detail.error, detail.row) = (saved.row.error.clone(), Some(Claim::Found(saved.fence)));
+        match (saved.row.outcome, saved.due) {
+            (OutcomeKind::Transient | OutcomeKind::After, Some(due)) => {
+                let is_late = due <= now && saved.row.outcome == OutcomeKind::After;
+                let due = if is_late { now + spread(key, saved.row.delay()) } else { due };
+                self.add(key, Lane::Retry, "restored", due, now).is_ok()
+            }
+            (OutcomeKind::WaitFor, _) if !saved.row.waits.is_empty() => {
+                self.park(id, key, saved.row.waits, true);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    pub(super) fn add(
+        &mut self,
+        key: &ObjectKey,
+        lane: Lane,
+        reason: Reason,
+        due: Duration,
+        now: Duration,
+    ) -> Result<(), Full> {
+        let placed = self.queue.add(key, lane, reason, due, now)?;
+        self.adds.inc();
+        self.ring_for(placed);
+        Ok(())
+    }
+
+    fn ring_for(&mut self, placed: Placed) {
+        match placed {
+            Placed::Ready => self.rings.workers = true,
+            Placed::Later(due) if self.armed.is_none_or(|armed| due < armed) => {
+                self.armed = Some(due);
+                self.rings.timer = true;
+            }
+            Placed::Later(_) | Placed::Merged => {}
+        }
+    }
+
+    fn mark_unsaved(&mut self, id: ItemId, key: &ObjectKey) {
+        if !self.policy.is_durable {
+            return;
+        }
+        let note = self.queue.note_mut(id);
+        let wanted = note.to_save();
+        let (has_row, is_saved) = match &note.detail {
+            Some(detail) => (detail.row.is_some(), detail.saved == wanted),
+            None => (false, false),
+        };
+        let is_current = if wanted.is_none() { !has_row } else { is_saved };
+        if !is_current && !std::mem::replace(&mut note.is_unsaved, true) {
+            self.unsaved.push_back(key.clone());
+            self.rings.saving = true;
+        }
+    }
+}

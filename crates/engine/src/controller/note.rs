@@ -1,0 +1,97 @@
+//! What a controller remembers of each item, beside what the queue does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::outcome::{OutcomeKind, Wait};
+
+/// Small, because there may be a million: what most items do not have is in `detail`.
+#[derive(Default)]
+pub(super) struct Note {
+    /// Of the object as last seen by the main source.
+    pub fingerprint: u64,
+    /// Of the object as last seen by the main source; 0 if it has none.
+    pub generation: i64,
+    pub detail: Option<Box<Detail>>,
+    pub attempt: u32,
+    pub outcome: Option<OutcomeKind>,
+    /// The list it was last seen in.
+    pub list: u16,
+    /// Whether the main source says that the object exists.
+    pub is_known: bool,
+    /// Whether its first poll is still to come: that one is spread over the interval.
+    pub is_unpolled: bool,
+    /// Whether it stands in line to be saved.
+    pub is_unsaved: bool,
+}
+
+#[derive(Default)]
+pub(super) struct Detail {
+    pub error: Option<Arc<str>>,
+    pub waits: Vec<Wait>,
+    pub row: Option<Claim>,
+    /// The wait that the last outcome asked for.
+    pub delay: Option<Duration>,
+    pub saved: Option<Saved>,
+}
+
+/// The claim on the item's row of work state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    /// Ours: it may be saved.
+    Held(u64),
+    /// From before we started: to be claimed with the first save.
+    Found(u64),
+}
+
+/// What the row says, as far as it decides whether it must be written again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Saved {
+    pub outcome: OutcomeKind,
+    pub attempt: u32,
+    pub error: Option<Arc<str>>,
+    pub waits: Vec<Wait>,
+    pub delay: Option<Duration>,
+    pub version: u64,
+}
+
+impl Note {
+    /// What the object was like when its outcome was saved: by generation, which the writes of a
+    /// status leave alone, or else by all that counts as a change.
+    pub fn version(&self) -> u64 {
+        u64::try_from(self.generation).ok().filter(|it| *it > 0).unwrap_or(self.fingerprint)
+    }
+
+    pub fn detail_mut(&mut self) -> &mut Detail {
+        self.detail.get_or_insert_default()
+    }
+
+    pub fn waits(&self) -> &[Wait] {
+        self.detail.as_ref().map_or(&[], |it| &it.waits)
+    }
+
+    /// Drops what a success leaves behind, and the box with it if nothing else is in it.
+    pub fn clear(&mut self) {
+        self.attempt = 0;
+        if let Some(detail) = &mut self.detail {
+            (detail.error, detail.delay) = (None, None);
+            if detail.waits.is_empty() && detail.row.is_none() {
+                self.detail = None;
+            }
+        }
+    }
+
+    /// What a row would have to say; none if it needs none.
+    pub fn to_save(&self) -> Option<Saved> {
+        let outcome = self.outcome.filter(|it| *it != OutcomeKind::Done)?;
+        let detail = self.detail.as_deref();
+        Some(Saved {
+            outcome,
+            attempt: self.attempt,
+            error: detail.and_then(|it| it.error.clone()),
+            waits: self.waits().to_vec(),
+            delay: detail.and_then(|it| it.delay),
+            version: self.version(),
+        })
+    }
+}

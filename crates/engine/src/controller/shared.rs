@@ -1,0 +1,154 @@
+//! What the tasks and handles of one controller share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
+
+use concert_store::{Clock, Fence, Store};
+use prometheus_client::metrics::counter::Counter;
+use tokio::sync::Notify;
+
+use crate::breaker::Breakers;
+use crate::budget::Budgets;
+use crate::metrics::{Counters, Probe, Sample};
+use crate::reconciler::Reconciler;
+use crate::watched::Watched;
+
+use super::Versions;
+use super::core::{Core, Rings};
+
+pub(crate) struct Shared {
+    pub name: Arc<str>,
+    pub clock: Arc<dyn Clock>,
+    pub store: Arc<dyn Store>,
+    pub reconciler: Arc<dyn Reconciler>,
+    pub versions: Option<Arc<dyn Versions>>,
+    pub budgets: Budgets,
+    pub breakers: Breakers,
+    pub counters: Arc<Counters>,
+    pub concurrency: usize,
+    pub timeout: Duration,
+    /// The claim that this run of the controller works under.
+    pub fence: OnceLock<Fence>,
+    /// Sources whose first list is not complete.
+    pub unlisted: Watched<usize>,
+    /// Workers that have not ended: what they settle must still be saved.
+    pub workers: Watched<usize>,
+    pub bells: Bells,
+    is_stopped: AtomicBool,
+    core: Mutex<Core>,
+}
+
+/// One bell for each kind of task, rung after the lock is given back.
+#[derive(Default)]
+pub(crate) struct Bells {
+    pub workers: Notify,
+    pub timer: Notify,
+    pub parking: Notify,
+    pub saving: Notify,
+    pub room: Notify,
+}
+
+/// What [`Shared::new`] is made from.
+pub(super) struct Parts {
+    pub name: Arc<str>,
+    pub clock: Arc<dyn Clock>,
+    pub store: Arc<dyn Store>,
+    pub reconciler: Arc<dyn Reconciler>,
+    pub versions: Option<Arc<dyn Versions>>,
+    pub budgets: Budgets,
+    pub breakers: Breakers,
+    pub concurrency: usize,
+    pub timeout: Duration,
+    pub sources: usize,
+    pub core: Core,
+    pub fence: Option<Fence>,
+}
+
+impl Shared {
+    /// `parts` is given the counter that the state counts in.
+    pub(super) fn new(parts: impl FnOnce(Counter) -> Parts) -> Self {
+        let counters: Arc<Counters> = Arc::default();
+        let parts = parts(counters.adds.clone());
+        Self {
+            name: parts.name,
+            clock: parts.clock,
+            store: parts.store,
+            reconciler: parts.reconciler,
+            versions: parts.versions,
+            budgets: parts.budgets,
+            breakers: parts.breakers,
+            counters,
+            concurrency: parts.concurrency,
+            timeout: parts.timeout,
+            fence: parts.fence.map_or_else(OnceLock::new, OnceLock::from),
+            unlisted: Watched::new(parts.sources),
+            workers: Watched::new(0),
+            bells: Bells::default(),
+            is_stopped: AtomicBool::new(false),
+            core: Mutex::new(parts.core),
+        }
+    }
+
+    /// Changes the state, then wakes whom that concerns.
+    pub(super) fn with<T>(&self, change: impl FnOnce(&mut Core) -> T) -> T {
+        let mut core = self.lock();
+        let answer = change(&mut core);
+        let rings = std::mem::take(&mut core.rings);
+        drop(core);
+        self.ring(rings);
+        answer
+    }
+
+    pub fn now(&self) -> Duration {
+        self.clock.elapsed()
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Drops all state: handles that outlive the controller hold nothing.
+    pub(super) fn clear(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+        self.lock().clear();
+    }
+
+    fn ring(&self, rings: Rings) {
+        if rings.workers {
+            self.bells.workers.notify_one();
+        }
+        if rings.timer {
+            self.bells.timer.notify_one();
+        }
+        if rings.parking {
+            self.bells.parking.notify_one();
+        }
+        if rings.saving {
+            self.bells.saving.notify_one();
+        }
+        if rings.room {
+            self.bells.room.notify_waiters();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Core> {
+        self.core.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Probe for Shared {
+    fn sample(&self) -> Sample {
+        let now = self.now();
+        let core = self.lock();
+        let depth = core.queue.depth();
+        let lengths = || core.queue.running_since().map(|since| now.saturating_sub(since));
+        Sample {
+            depth: depth.ready.iter().sum(),
+            running: depth.running,
+            concurrency: self.concurrency,
+            unfinished: lengths().sum(),
+            longest: lengths().max().unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What the main source tells: which objects there are.
+
+use std::time::Duration;
+
+use concert_model::ObjectKey;
+
+use crate::outcome::OutcomeKind;
+use crate::queue::{Full, ItemId, Lane, Reason};
+use crate::spread::spread;
+
+use super::core::Core;
+use super::note::{Claim, Note};
+
+/// An object as the main source saw it.
+pub(super) struct Sight<'a> {
+    pub key: &'a ObjectKey,
+    pub fingerprint: u64,
+    pub generation: i64,
+    /// Part of a list, and not of the changes after it.
+    pub is_listed: bool,
+    /// As far as the object itself tells, there is nothing to do but to poll.
+    pub is_settled: bool,
+}
+
+impl Core {
+    pub fn list_begins(&mut self) {
+        self.list = self.list.wrapping_add(1);
+    }
+
+    /// What the main source saw.
+    pub fn sighted(&mut self, sight: &Sight<'_>, reason: Reason, now: Duration) -> Result<(), Full> {
+        let (id, restored) = self.meet(sight.key, now)?;
+        let list = self.list;
+        let note = self.queue.note_mut(id);
+        let was_known = std::mem::replace(&mut note.is_known, true);
+        let is_same = was_known && note.fingerprint == sight.fingerprint;
+        let was_generation = std::mem::replace(&mut note.generation, sight.generation);
+        (note.fingerprint, note.list) = (sight.fingerprint, list);
+        if is_same {
+            return Ok(());
+        }
+        if was_known || !sight.is_listed {
+            let is_wish = !was_known || was_generation != sight.generation;
+            let lane = if is_wish { Lane::User } else { Lane::Event };
+            return self.add(sight.key, lane, reason, now, now);
+        }
+        let is_kept = restored.is_some_and(|version| self.is_still_valid(id, version));
+        self.first_listed(id, sight, is_kept, now)
+    }
+
+    /// Whether what was saved of an item is about its object as it is now. Without a generation the
+    /// reconciler's own last write looks like a change; a back-off is kept all the same, being short.
+    fn is_still_valid(&self, id: ItemId, version: u64) -> bool {
+        let note = self.queue.note(id);
+        let is_unsure = note.generation == 0 && note.outcome == Some(OutcomeKind::Transient);
+        note.version() == version || is_unsure
+    }
+
+    /// An object that was there before the controller was. Those that have nothing to do but to be
+    /// polled are, spread over the interval; the rest runs now, behind everything fresh.
+    fn first_listed(
+        &mut self,
+        id: ItemId,
+        sight: &Sight<'_>,
+        is_kept: bool,
+        now: Duration,
+    ) -> Result<(), Full> {
+        self.queue.note_mut(id).is_unpolled = true;
+        if is_kept {
+            return Ok(());
+        }
+        match self.policy.poll {
+            Some(poll) if sight.is_settled => {
+                self.queue.note_mut(id).is_unpolled = false;
+                self.add(sight.key, Lane::Poll, "poll", now + spread(sight.key, poll), now)
+            }
+            None if sight.is_settled => Ok(()),
+            _ => self.add(sight.key, Lane::Poll, "listed", now, now),
+        }
+    }
+
+    /// The main source says that an object is no more.
+    pub fn gone(&mut self, key: &ObjectKey, reason: Reason, now: Duration) -> Result<(), Full> {
+        let (id, _) = self.meet(key, now)?;
+        self.queue.note_mut(id).is_known = false;
+        self.add(key, Lane::Event, reason, now, now)
+    }
+
+    /// A list of the main source is complete: what was known and is not in it is gone.
+    pub fn list_ends(&mut self, now: Duration) {
+        let is_lost = |note: &Note| note.is_known && note.list != self.list;
+        let lost: Vec<ItemId> = self.queue.ids().filter(|id| is_lost(self.queue.note(*id))).collect();
+        for id in lost {
+            if let Some(key) = self.queue.key(id).cloned() {
+                // A known key is never refused.
+                self.gone(&key, "deleted", now).ok();
+            }
+        }
+        // What was saved of objects that are no more.
+        for (item, saved) in std::mem::take(&mut self.restored) {
+            self.orphans.push((item.into(), Claim::Found(saved.fence)));
+            self.rings.saving = true;
+        }
+    }
+}

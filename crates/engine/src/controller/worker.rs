@@ -1,0 +1,294 @@
+//! A worker: takes keys, runs the reconciler on many of them at once, settles how it went.
+//!
+//! One task drives many runs, so a run costs neither a task nor a timer, and the lock is taken once
+//! for what ended and what comes next together.
+
+use std::any::Any;
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{AbortHandle, Abortable, BoxFuture, CatchUnwind};
+use futures_util::stream::{FuturesUnordered, StreamExt};
+use tracing::{Span, debug, error, error_span, warn};
+
+use crate::alarm::{Alarm, yield_now};
+use crate::breaker::Answer;
+use crate::outcome::{Failure, Outcome};
+use crate::queue::{ItemId, Lane};
+use crate::reconciler::{Labels, Request};
+use crate::shutdown::Shutdown;
+use crate::tasks::panic_text;
+
+use super::core::Run;
+use super::shared::Shared;
+
+/// Keys that a worker takes at once: enough to make the lock cheap, few enough that other workers
+/// get some.
+const BATCH: usize = 32;
+
+/// Works until asked to stop, then until what it runs has ended. `slots` is how much it runs at once.
+pub(super) async fn run(presence: Presence, slots: usize, shutdown: Shutdown) {
+    let shared = &presence.0;
+    let mut stop = pin!(shutdown.requested());
+    let mut is_stopping = false;
+    let mut worker = Worker::new(shared);
+    loop {
+        let free = if is_stopping { 0 } else { slots - worker.flights.len() };
+        worker.turn(free.min(BATCH));
+        worker.land_ready();
+        if !worker.landed.is_empty() || worker.has_started {
+            yield_now().await;
+            continue;
+        }
+        if is_stopping && worker.flights.is_empty() {
+            return;
+        }
+        tokio::select! {
+            biased;
+            () = &mut stop, if !is_stopping => is_stopping = true,
+            Some(landing) = worker.flights.next() => worker.land_flight(landing),
+            () = worker.alarm.ring() => worker.abort_late(),
+            () = shared.bells.workers.notified(), if free > 0 => {}
+        }
+    }
+}
+
+/// Counts a worker from before its first poll to its end, whatever that is.
+pub(super) struct Presence(Arc<Shared>);
+
+impl Presence {
+    pub fn new(shared: Arc<Shared>) -> Self {
+        shared.workers.change(|count| *count += 1);
+        Self(shared)
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.0.workers.change(|count| *count -= 1);
+    }
+}
+
+struct Worker<'a> {
+    shared: &'a Arc<Shared>,
+    flights: FuturesUnordered<Flight<'a>>,
+    /// Of all flights, by deadline.
+    tickets: BTreeMap<(Duration, ItemId), (Ticket, AbortHandle)>,
+    /// What ended and is not settled yet.
+    landed: Vec<Landed>,
+    taken: Vec<Run>,
+    has_started: bool,
+    alarm: Alarm,
+}
+
+/// What came of an item that was taken.
+enum Landed {
+    Ran(ItemId, Outcome),
+    Deferred(ItemId, Duration),
+}
+
+impl<'a> Worker<'a> {
+    fn new(shared: &'a Arc<Shared>) -> Self {
+        Self {
+            shared,
+            flights: FuturesUnordered::new(),
+            tickets: BTreeMap::new(),
+            landed: Vec::new(),
+            taken: Vec::new(),
+            has_started: false,
+            alarm: Alarm::new(shared.clock.clone()),
+        }
+    }
+
+    /// Settles what ended and starts up to `free` more, under one lock.
+    fn turn(&mut self, free: usize) {
+        let now = self.shared.now();
+        let (landed, taken) = (&mut self.landed, &mut self.taken);
+        self.shared.with(|core| {
+            for it in landed.drain(..) {
+                match it {
+                    Landed::Ran(id, outcome) => core.settle(id, outcome, now),
+                    Landed::Deferred(id, due) => core.defer(id, due, now),
+                }
+            }
+            core.take(free, now, taken);
+        });
+        let mut taken = std::mem::take(&mut self.taken);
+        self.has_started = !taken.is_empty();
+        for run in taken.drain(..) {
+            self.start(run);
+        }
+        self.taken = taken;
+    }
+
+    fn start(&mut self, run: Run) {
+        let (shared, now) = (self.shared, self.shared.now());
+        let id = run.item.id;
+        // A panic of user code must not end the worker.
+        let labels = catch_unwind(AssertUnwindSafe(|| shared.reconciler.labels(&run.item.key)));
+        let labels = labels.unwrap_or_default();
+        if let Err(due) = admit(shared, &labels, run.item.lane, now) {
+            shared.counters.deferrals.inc();
+            return self.landed.push(Landed::Deferred(id, due));
+        }
+        shared.counters.started(now.saturating_sub(run.item.due));
+        let deadline = now.saturating_add(shared.timeout);
+        let span = error_span!("reconcile", controller = %shared.name, key = %run.item.key, run = run.number);
+        let ticket = Ticket { id, started: now, target: labels.target, span };
+        let request = Request {
+            key: run.item.key,
+            attempt: run.attempt,
+            reasons: run.item.reasons,
+            lane: run.item.lane,
+            fence: shared.fence.get().cloned(),
+            deadline,
+        };
+        match catch_unwind(AssertUnwindSafe(|| shared.reconciler.reconcile(request))) {
+            Ok(future) => self.fly(ticket, deadline, future),
+            Err(panic) => self.land(&ticket, End::Panicked(panic)),
+        }
+    }
+
+    /// The first poll comes at once: a run that has nothing to wait for ends in it. One that has is
+    /// polled again with all others, so that the waker of this poll does not matter.
+    fn fly(&mut self, ticket: Ticket, deadline: Duration, future: BoxFuture<'a, Outcome>) {
+        let mut guarded = AssertUnwindSafe(future).catch_unwind();
+        let mut context = Context::from_waker(Waker::noop());
+        let polled = ticket.span.in_scope(|| guarded.poll_unpin(&mut context));
+        if let Poll::Ready(result) = polled {
+            return self.land(&ticket, result.map_or_else(End::Panicked, End::Ran));
+        }
+        let (abort, registration) = AbortHandle::new_pair();
+        let key = (deadline, ticket.id);
+        let future = Abortable::new(guarded, registration);
+        self.flights.push(Flight { key, span: ticket.span.clone(), future });
+        self.tickets.insert(key, (ticket, abort));
+        self.alarm.set(Some(deadline));
+    }
+
+    /// Takes in what has ended, without waiting.
+    fn land_ready(&mut self) {
+        while let Some(Some(landing)) = self.flights.next().now_or_never() {
+            self.land_flight(landing);
+        }
+    }
+
+    fn land_flight(&mut self, (key, end): Landing) {
+        if let Some((ticket, _)) = self.tickets.remove(&key) {
+            self.land(&ticket, end);
+        }
+        if self.tickets.is_empty() {
+            self.alarm.set(None);
+        }
+    }
+
+    fn land(&mut self, ticket: &Ticket, end: End) {
+        let shared = self.shared;
+        let now = shared.now();
+        let outcome = match end {
+            End::Ran(Outcome::WaitFor(waits)) if waits.is_empty() => {
+                Outcome::Transient(Failure::new("the reconciler waits for nothing").elsewhere())
+            }
+            End::Ran(outcome) => outcome,
+            End::Panicked(panic) => {
+                shared.counters.panics.inc();
+                let text = panic_text(&*panic);
+                ticket.span.in_scope(|| error!(panic = %text, "reconciler panicked"));
+                Outcome::Transient(Failure::new(format!("panic: {text}")).elsewhere())
+            }
+            End::Late => Outcome::Transient(Failure::new("the deadline has passed")),
+        };
+        shared.counters.ended(&outcome, now.saturating_sub(ticket.started));
+        if let Some(target) = &ticket.target {
+            shared.breakers.record(target, answer(&outcome), now);
+        }
+        ticket.span.in_scope(|| log(&outcome));
+        self.landed.push(Landed::Ran(ticket.id, outcome));
+    }
+
+    fn abort_late(&mut self) {
+        let now = self.shared.now();
+        for (_, (_, abort)) in self.tickets.iter().take_while(|((deadline, _), _)| *deadline <= now) {
+            abort.abort();
+        }
+        let next = self.tickets.keys().map(|(deadline, _)| *deadline).find(|deadline| *deadline > now);
+        self.alarm.set(next);
+    }
+}
+
+/// Asks the breaker and the budgets.
+fn admit(shared: &Shared, labels: &Labels, lane: Lane, now: Duration) -> Result<(), Duration> {
+    if labels.is_empty() {
+        return Ok(());
+    }
+    let target = labels.target.as_ref();
+    target.map_or(Ok(()), |it| shared.breakers.admit(it, now))?;
+    shared.budgets.take(&labels.budgets, lane, now).inspect_err(|_| {
+        if let Some(target) = target {
+            shared.breakers.record(target, Answer::NotAsked, now);
+        }
+    })
+}
+
+fn answer(outcome: &Outcome) -> Answer {
+    match outcome {
+        Outcome::Done | Outcome::After(_) => Answer::Well,
+        Outcome::Transient(failure) if failure.is_of_target => Answer::Badly,
+        // A terminal failure is the object's own fault, and who waits has not asked.
+        Outcome::Transient(_) | Outcome::Terminal(_) | Outcome::WaitFor(_) => Answer::NotAsked,
+    }
+}
+
+fn log(outcome: &Outcome) {
+    match outcome {
+        Outcome::Transient(failure) => warn!(error = %failure, "reconcile failed"),
+        Outcome::Terminal(failure) => warn!(error = %failure, "reconcile failed for good"),
+        Outcome::Done | Outcome::After(_) | Outcome::WaitFor(_) => debug!(?outcome, "reconciled"),
+    }
+}
+
+/// What must be known of a run at its end.
+struct Ticket {
+    id: ItemId,
+    started: Duration,
+    target: Option<Arc<str>>,
+    span: Span,
+}
+
+/// How a run ended.
+enum End {
+    Ran(Outcome),
+    Panicked(Box<dyn Any + Send>),
+    Late,
+}
+
+type Landing = ((Duration, ItemId), End);
+
+/// A run that waits for something.
+struct Flight<'a> {
+    key: (Duration, ItemId),
+    span: Span,
+    future: Abortable<CatchUnwind<AssertUnwindSafe<BoxFuture<'a, Outcome>>>>,
+}
+
+impl Future for Flight<'_> {
+    type Output = Landing;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Landing> {
+        let this = &mut *self;
+        let polled = this.span.in_scope(|| this.future.poll_unpin(context));
+        polled.map(|result| {
+            let end = match result {
+                Ok(Ok(outcome)) => End::Ran(outcome),
+                Ok(Err(panic)) => End::Panicked(panic),
+                Err(_) => End::Late,
+            };
+            (this.key, end)
+        })
+    }
+}

@@ -1,0 +1,119 @@
+//! Sources: where keys come from.
+
+use std::sync::Arc;
+
+use concert_model::{Encoded, GroupKind, ObjectKey};
+use concert_store::Query;
+
+use crate::queue::{Lane, Reason};
+use crate::spread::stable_hash;
+
+/// A watch whose changes are changes of keys.
+#[derive(Clone)]
+pub struct Source {
+    pub(crate) query: Query,
+    pub(crate) mapping: Mapping,
+    pub(crate) lane: Lane,
+    pub(crate) reason: Reason,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+/// What of an object must differ for a change to count.
+type Fingerprint = Arc<dyn Fn(&Encoded) -> u64 + Send + Sync>;
+
+/// From an object to the keys that it concerns.
+#[derive(Clone)]
+pub(crate) enum Mapping {
+    Owner(GroupKind),
+    With(Map),
+}
+
+pub(crate) type Map = Arc<dyn Fn(&Encoded) -> Vec<ObjectKey> + Send + Sync>;
+
+impl Source {
+    /// Objects that are owned: their changes concern each owner of the kind `owner`.
+    pub fn owned(query: Query, owner: GroupKind) -> Self {
+        Self::new(query, Mapping::Owner(owner), "owned")
+    }
+
+    /// Objects whose changes concern whatever `map` says.
+    pub fn mapped(query: Query, map: impl Fn(&Encoded) -> Vec<ObjectKey> + Send + Sync + 'static) -> Self {
+        Self::new(query, Mapping::With(Arc::new(map)), "related")
+    }
+
+    fn new(query: Query, mapping: Mapping, reason: Reason) -> Self {
+        Self { query, mapping, lane: Lane::Event, reason, fingerprint: Arc::new(every_write) }
+    }
+
+    /// The same, in another lane.
+    pub fn in_lane(mut self, lane: Lane) -> Self {
+        self.lane = lane;
+        self
+    }
+
+    /// The same, with another word for why.
+    pub fn because(mut self, reason: Reason) -> Self {
+        self.reason = reason;
+        self
+    }
+
+    /// The same, but a change counts only if `fingerprint` comes out different: so that, say, writes
+    /// of a status do not wake those who only care for the spec.
+    pub fn changed(mut self, fingerprint: impl Fn(&Encoded) -> u64 + Send + Sync + 'static) -> Self {
+        self.fingerprint = Arc::new(fingerprint);
+        self
+    }
+}
+
+/// The main source: the objects that a controller reconciles. Its items live as long as they do.
+#[derive(Clone)]
+pub struct Objects {
+    pub(crate) query: Query,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) is_settled: Arc<dyn Fn(&Encoded) -> bool + Send + Sync>,
+}
+
+impl Objects {
+    /// The objects of a query.
+    pub fn new(query: Query) -> Self {
+        Self { query, fingerprint: Arc::new(every_write), is_settled: Arc::new(|_| false) }
+    }
+
+    /// The same, but a change counts only if `fingerprint` comes out different.
+    pub fn changed(mut self, fingerprint: impl Fn(&Encoded) -> u64 + Send + Sync + 'static) -> Self {
+        self.fingerprint = Arc::new(fingerprint);
+        self
+    }
+
+    /// The same, but those that `is_settled` recognises, such as by their observed generation, are not
+    /// run when the controller starts: only polled, spread over the interval.
+    pub fn settled(mut self, is_settled: impl Fn(&Encoded) -> bool + Send + Sync + 'static) -> Self {
+        self.is_settled = Arc::new(is_settled);
+        self
+    }
+}
+
+/// Differs with every write.
+pub fn every_write(object: &Encoded) -> u64 {
+    stable_hash([&*object.head().uid.0, &object.resource_version().0])
+}
+
+/// Differs with every write but those of `status` alone.
+pub fn except_status(object: &Encoded) -> u64 {
+    let (metadata, rest) = (object.body().metadata(), object.body().rest());
+    // Both are JSON that was written from a tree, so they are text.
+    let text = |bytes| std::str::from_utf8(bytes).unwrap_or_default();
+    stable_hash([&*object.head().uid.0, text(metadata), text(rest)])
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").field("query", &self.query).field("reason", &self.reason).finish()
+    }
+}
+
+impl std::fmt::Debug for Objects {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Objects").field("query", &self.query).finish()
+    }
+}

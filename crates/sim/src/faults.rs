@@ -1,0 +1,298 @@
+//! Bad weather: a backend that dies after the n-th write, and a store seen through a bad connection.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use concert_model::{Encoded, GroupKind, Object, ObjectKey, Patch, ResourceVersion, Revision, Timestamp};
+use concert_store::backend::{
+    Attempt, Backend, Bounds, Change, Failure, Memory, Past, Payload, Range, Row, Scan, Shelf, Txn, Verdict,
+};
+use concert_store::{
+    By, Chance, Clock, Delete, Deleted, Error, Event, Events, ItemKey, Kind, Page, PageRequest, Part, Query,
+    Result, Store, WorkRow,
+};
+use futures_util::stream;
+
+use crate::executor::Executor;
+
+/// Whether faults happen at all, and of which sort. Shared by everything that can fail.
+#[derive(Clone)]
+pub struct Weather {
+    is_bad: Arc<AtomicBool>,
+    is_lossy: bool,
+}
+
+impl Weather {
+    /// Fine weather. A lossy one, once it is bad, breaks what a store promises: reads are stale and
+    /// watches lose events without a word.
+    pub fn new(is_lossy: bool) -> Self {
+        Self { is_bad: Arc::default(), is_lossy }
+    }
+
+    /// True if bad weather breaks what a store promises.
+    pub fn is_lossy(&self) -> bool {
+        self.is_lossy
+    }
+
+    /// Starts or ends the bad weather.
+    pub fn set_bad(&self, is_bad: bool) {
+        self.is_bad.store(is_bad, Ordering::Relaxed);
+    }
+
+    /// True while faults happen.
+    pub fn is_bad(&self) -> bool {
+        self.is_bad.load(Ordering::Relaxed)
+    }
+}
+
+/// A disk that survives crashes, under a process that does not.
+#[derive(Clone, Default)]
+pub struct Disk {
+    memory: Arc<Memory>,
+    /// Commits left before the process dies; 0 for never.
+    fuse: Arc<AtomicU64>,
+    is_dead: Arc<AtomicBool>,
+}
+
+impl Disk {
+    /// Lets the process die at its n-th commit from now.
+    pub fn light_fuse(&self, commits: u64) {
+        self.fuse.store(commits, Ordering::Relaxed);
+    }
+
+    /// True once the process is dead: nothing works until [`Disk::revive`].
+    pub fn is_dead(&self) -> bool {
+        self.is_dead.load(Ordering::Relaxed)
+    }
+
+    /// A new process opens the disk.
+    pub fn revive(&self) {
+        self.fuse.store(0, Ordering::Relaxed);
+        self.is_dead.store(false, Ordering::Relaxed);
+    }
+
+    /// The last revision on the disk.
+    pub fn newest(&self) -> Revision {
+        self.memory.bounds().map_or(Revision(0), |bounds| bounds.newest)
+    }
+
+    fn alive(&self) -> Result<&Memory, Failure> {
+        if self.is_dead() { Err(Failure::broken("the process has died")) } else { Ok(&self.memory) }
+    }
+}
+
+impl Backend for Disk {
+    fn bounds(&self) -> Result<Bounds, Failure> {
+        self.alive()?.bounds()
+    }
+    fn get(&self, key: &ObjectKey) -> Result<Option<Row>, Failure> {
+        self.alive()?.get(key)
+    }
+    fn range(&self, scan: &Scan<'_>) -> Result<Range, Failure> {
+        self.alive()?.range(scan)
+    }
+    fn tail(&self, after: Revision, limit: usize) -> Result<Vec<Change>, Failure> {
+        self.alive()?.tail(after, limit)
+    }
+    fn history(&self, key: &ObjectKey, before: Option<Revision>, limit: usize) -> Result<Vec<Past>, Failure> {
+        self.alive()?.history(key, before, limit)
+    }
+    fn work(&self, item: &ItemKey) -> Result<Option<WorkRow>, Failure> {
+        self.alive()?.work(item)
+    }
+    fn work_of(&self, controller: &str) -> Result<Vec<WorkRow>, Failure> {
+        self.alive()?.work_of(controller)
+    }
+    fn attempts(&self, item: &ItemKey, limit: usize) -> Result<Vec<Attempt>, Failure> {
+        self.alive()?.attempts(item, limit)
+    }
+    fn compact(&self, floor: Revision, limit: usize) -> Result<Revision, Failure> {
+        self.alive()?.compact(floor, limit)
+    }
+    fn forget(&self, before: Timestamp, limit: usize) -> Result<usize, Failure> {
+        self.alive()?.forget(before, limit)
+    }
+    fn payloads(&self, shelf: Shelf, after: u64, limit: usize) -> Result<Vec<Payload>, Failure> {
+        self.alive()?.payloads(shelf, after, limit)
+    }
+    fn is_local(&self) -> bool {
+        true
+    }
+
+    fn commit(&self, batch: &[Txn]) -> Result<Vec<Verdict>, Failure> {
+        let memory = self.alive()?;
+        match self.fuse.load(Ordering::Relaxed) {
+            0 => memory.commit(batch),
+            // The last write reaches the disk, its answer nobody.
+            1 => {
+                memory.commit(batch)?;
+                self.is_dead.store(true, Ordering::Relaxed);
+                Err(Failure::broken("the process has died"))
+            }
+            left => {
+                self.fuse.store(left - 1, Ordering::Relaxed);
+                memory.commit(batch)
+            }
+        }
+    }
+}
+
+/// A store at the other end of a bad connection.
+pub struct Remote {
+    store: Arc<dyn Store>,
+    executor: Executor,
+    chance: Chance,
+    weather: Weather,
+    /// What was read before, to be read again when it is stale.
+    seen: Mutex<BTreeMap<ObjectKey, Encoded>>,
+}
+
+impl Remote {
+    /// `store`, seen through `weather`.
+    pub fn new(store: Arc<dyn Store>, executor: Executor, chance: Chance, weather: Weather) -> Self {
+        Self { store, executor, chance, weather, seen: Mutex::default() }
+    }
+
+    fn is_hit(&self, probability: f64) -> bool {
+        self.weather.is_bad() && self.chance.is_hit(probability)
+    }
+
+    /// The way there.
+    async fn travel(&self) -> Result<()> {
+        let bound = if self.is_hit(0.03) { 3_000 } else { 5 };
+        self.executor.sleep(Duration::from_millis(self.chance.below(bound))).await;
+        if self.is_hit(0.03) { Err(Error::unavailable("the request was lost")) } else { Ok(()) }
+    }
+
+    /// The way back.
+    async fn answer<T>(&self, result: Result<T>) -> Result<T> {
+        self.executor.sleep(Duration::from_millis(self.chance.below(5))).await;
+        if self.is_hit(0.03) { Err(Error::unavailable("the answer was lost")) } else { result }
+    }
+
+    fn maybe_conflict(&self, key: impl FnOnce() -> Option<ObjectKey>) -> Result<()> {
+        match key().filter(|_| self.is_hit(0.05)) {
+            Some(key) => Err(Error::Conflict { key }),
+            None => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for Remote {
+    async fn get(&self, key: &ObjectKey) -> Result<Encoded> {
+        self.travel().await?;
+        let stale = {
+            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.get(key).cloned().filter(|_| self.weather.is_lossy() && self.is_hit(0.1))
+        };
+        if let Some(stale) = stale {
+            return self.answer(Ok(stale)).await;
+        }
+        let result = self.store.get(key).await;
+        if let Ok(object) = &result {
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.insert(key.clone(), object.clone());
+        }
+        self.answer(result).await
+    }
+
+    async fn list(&self, query: &Query, page: &PageRequest) -> Result<Page> {
+        self.travel().await?;
+        let result = self.store.list(query, page).await;
+        self.answer(result).await
+    }
+
+    async fn watch(&self, query: &Query, from: Option<&ResourceVersion>) -> Result<Events> {
+        self.travel().await?;
+        let events = self.store.watch(query, from).await?;
+        let connection = Connection {
+            events,
+            executor: self.executor.clone(),
+            chance: self.chance.fork(),
+            weather: self.weather.clone(),
+            again: None,
+            has_ended: false,
+        };
+        Ok(Events::new(stream::unfold(connection, Connection::next)))
+    }
+
+    async fn create(&self, object: Object, by: &By) -> Result<Encoded> {
+        self.travel().await?;
+        let result = self.store.create(object, by).await;
+        self.answer(result).await
+    }
+
+    async fn update(&self, object: Object, by: &By) -> Result<Encoded> {
+        self.travel().await?;
+        self.maybe_conflict(|| object.key().ok())?;
+        let result = self.store.update(object, by).await;
+        self.answer(result).await
+    }
+
+    async fn update_status(&self, object: Object, by: &By) -> Result<Encoded> {
+        self.travel().await?;
+        self.maybe_conflict(|| object.key().ok())?;
+        let result = self.store.update_status(object, by).await;
+        self.answer(result).await
+    }
+
+    async fn patch(&self, key: &ObjectKey, part: Part, patch: &Patch, by: &By) -> Result<Encoded> {
+        self.travel().await?;
+        let result = self.store.patch(key, part, patch, by).await;
+        self.answer(result).await
+    }
+
+    async fn delete(&self, key: &ObjectKey, options: &Delete, by: &By) -> Result<Deleted> {
+        self.travel().await?;
+        let result = self.store.delete(key, options, by).await;
+        self.answer(result).await
+    }
+
+    async fn kind(&self, kind: &GroupKind) -> Result<Arc<Kind>> {
+        self.store.kind(kind).await
+    }
+}
+
+/// One watch through bad weather: events are late, lost, repeated, or the watch ends.
+struct Connection {
+    events: Events,
+    executor: Executor,
+    chance: Chance,
+    weather: Weather,
+    again: Option<Event>,
+    has_ended: bool,
+}
+
+impl Connection {
+    async fn next(mut self) -> Option<(Result<Event>, Self)> {
+        let is_hit = |it: &Self, probability| it.weather.is_bad() && it.chance.is_hit(probability);
+        loop {
+            if self.has_ended {
+                return None;
+            }
+            if let Some(event) = self.again.take() {
+                return Some((Ok(event), self));
+            }
+            let event = self.events.next().await?;
+            let bound = if is_hit(&self, 0.05) { 5_000 } else { 3 };
+            self.executor.sleep(Duration::from_millis(self.chance.below(bound))).await;
+            if is_hit(&self, 0.03) {
+                self.has_ended = true;
+                let is_expired = self.chance.is_hit(0.5);
+                return is_expired.then(|| (Err(Error::Expired), self));
+            }
+            let is_change = event.as_ref().is_ok_and(|event| event.object().is_some());
+            if is_change && self.weather.is_lossy() && is_hit(&self, 0.03) {
+                continue;
+            }
+            if is_change && is_hit(&self, 0.05) {
+                self.again = event.as_ref().ok().cloned();
+            }
+            return Some((event, self));
+        }
+    }
+}

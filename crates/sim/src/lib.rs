@@ -1,0 +1,9 @@
+//! The whole control plane under virtual time, with injected faults and a seed.
+//!
+//! Not shipped. The same seed gives the same life; a bad one is replayed with `make replay SEED=n`.
+
+pub mod executor;
+pub mod faults;
+pub mod scenario;
+pub mod toy;
+pub mod world;

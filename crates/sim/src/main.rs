@@ -1,0 +1,37 @@
+//! Replays one seed with its trace, or looks for bad ones.
+#![allow(clippy::print_stdout, reason = "the trace is what it is for")]
+
+use concert_sim::scenario;
+
+const USAGE: &str = "usage: concert-sim --seed N          replay one life and print its trace
+       concert-sim --seeds FROM TO    live many lives and print the bad ones";
+
+fn main() -> std::process::ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let number = |text: &str| text.parse::<u64>().ok();
+    let seeds = match words[..] {
+        ["--seed", seed] => number(seed).map(|seed| seed..seed + 1),
+        ["--seeds", from, to] => number(from).zip(number(to)).map(|(from, to)| from..to),
+        _ => None,
+    };
+    let Some(seeds) = seeds else {
+        eprintln!("{USAGE}");
+        return std::process::ExitCode::from(2);
+    };
+    let is_replay = seeds.end - seeds.start == 1;
+    let mut bad = 0;
+    for seed in seeds {
+        let report = scenario::run(seed, None);
+        if is_replay {
+            report.trace.iter().for_each(|line| println!("{line}"));
+            println!("{:?}\nfingerprint {:016x}", report.counts, report.fingerprint);
+        }
+        if !report.violations.is_empty() {
+            bad += 1;
+            println!("seed {seed}: {}", report.violations.join("; "));
+        }
+    }
+    println!("{bad} bad");
+    std::process::ExitCode::from(u8::from(bad > 0))
+}

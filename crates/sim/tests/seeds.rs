@@ -1,0 +1,58 @@
+//! A thousand lives, and proof that a bad one would be noticed.
+
+use concert_sim::scenario::{self, Counts, Report};
+use concert_sim::toy::run::Bug;
+
+/// Lives these lives on all cores.
+fn live(seeds: std::ops::Range<u64>, bug: Option<Bug>) -> Vec<Report> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
+    std::thread::scope(|scope| {
+        let share = |n: u64| seeds.clone().filter(move |seed| seed % threads == n);
+        let run =
+            |n: u64| scope.spawn(move || share(n).map(|seed| scenario::run(seed, bug)).collect::<Vec<_>>());
+        let workers: Vec<_> = (0..threads).map(run).collect();
+        workers.into_iter().flat_map(|worker| worker.join().expect("no life panics")).collect()
+    })
+}
+
+#[test]
+fn a_thousand_seeds_keep_every_promise() {
+    let reports = live(0..1000, None);
+    let bad: Vec<String> = reports
+        .iter()
+        .filter(|report| !report.violations.is_empty())
+        .map(|r| {
+            format!("seed {}: {}\n  replay: make replay SEED={}", r.seed, r.violations.join("; "), r.seed)
+        })
+        .collect();
+    assert!(bad.is_empty(), "{} of {} lives are bad\n{}", bad.len(), reports.len(), bad.join("\n"));
+    let sum = |count: fn(&Counts) -> u64| reports.iter().map(|r| count(&r.counts)).sum::<u64>();
+    for (what, count) in [
+        ("creates", sum(|c| c.creates)),
+        ("deletes", sum(|c| c.deletes)),
+        ("fenced calls", sum(|c| c.fenced)),
+        ("crashes", sum(|c| c.crashes)),
+        ("kills", sum(|c| c.kills)),
+        ("freezes", sum(|c| c.freezes)),
+    ] {
+        assert!(count >= 100, "only {count} {what} in all lives: they prove little");
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_life() {
+    for seed in [1, 77, 4711] {
+        let (one, two) = (scenario::run(seed, None), scenario::run(seed, None));
+        assert_eq!(one.trace, two.trace);
+        assert_eq!((one.fingerprint, one.counts), (two.fingerprint, two.counts));
+    }
+    assert_ne!(scenario::run(1, None).fingerprint, scenario::run(2, None).fingerprint);
+}
+
+#[test]
+fn planted_bugs_are_found() {
+    for bug in [Bug::NoFence, Bug::NoIntent, Bug::NoFinalizer, Bug::WritesEveryTime, Bug::ForgetsToWait] {
+        let reports = live(0..200, Some(bug));
+        assert!(reports.iter().any(|r| !r.violations.is_empty()), "{bug:?} goes unnoticed in 200 lives");
+    }
+}
