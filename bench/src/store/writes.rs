@@ -20,20 +20,25 @@ const CALLERS: [usize; 3] = [1, 16, 256];
 pub async fn rates(scale: Scale, report: &mut Report) -> Result<()> {
     let duration = Duration::from_millis(scale.of(3_000) as u64);
     for callers in CALLERS {
-        let plain_create = plain::rate(plain::Act::Create, callers, duration).await?;
-        let create = creates(callers, duration).await?;
-        row(report, "creates", callers, create, plain_create);
-        let plain_update = plain::rate(plain::Act::Update, callers, duration).await?;
-        let update = updates(callers, duration, false).await?;
-        row(report, "updates", callers, update, plain_update);
-        let status = updates(callers, duration, true).await?;
-        row(report, "status updates", callers, status, plain_update);
+        let limits = limits(plain::Act::Create, callers, duration).await?;
+        row(report, "creates", callers, creates(callers, duration).await?, limits);
+        let limits = self::limits(plain::Act::Update, callers, duration).await?;
+        row(report, "updates", callers, updates(callers, duration, false).await?, limits);
+        row(report, "status updates", callers, updates(callers, duration, true).await?, limits);
     }
     Ok(())
 }
 
-fn row(report: &mut Report, what: &str, callers: usize, rate: f64, plain: f64) {
-    let against = format!("plain SQLite {plain:.0} per s, ratio {:.2}", rate / plain);
+/// What SQLite does with the plain layout and with ours.
+async fn limits(act: plain::Act, callers: usize, duration: Duration) -> Result<[f64; 2]> {
+    let plain = plain::rate(plain::Layout::Plain, act, callers, duration).await?;
+    Ok([plain, plain::rate(plain::Layout::Own, act, callers, duration).await?])
+}
+
+fn row(report: &mut Report, what: &str, callers: usize, rate: f64, [plain, own]: [f64; 2]) {
+    let (to_plain, to_own) = (rate / plain, rate / own);
+    let against =
+        format!("{to_plain:.2} of plain SQLite ({plain:.0}), {to_own:.2} of our rows alone ({own:.0})");
     report.add_against("store: writes", format!("{what}, {callers} callers"), rate, "per s", against);
 }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use concert_model::{Encoded, ResourceVersion};
 use concert_store::{Chance, Clock, Error, Event, Events, Query, Store};
+use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 use tracing::{debug, warn};
 
@@ -45,12 +46,16 @@ pub(crate) struct Follow {
     pub clock: Arc<dyn Clock>,
     pub chance: Chance,
     pub query: Query,
+    /// How often to list again although nothing says so.
+    pub relist: Option<Duration>,
 }
 
 /// Where a watch stopped.
 enum Stop {
     /// It ended; it may go on from where it was.
     Ended,
+    /// It is time to list again.
+    Due,
     Failed(Error),
 }
 
@@ -74,18 +79,20 @@ impl Follow {
     async fn follow(&self, room: &Notify, tell: &mut (impl FnMut(&Change) -> Result<(), Full> + Send)) {
         let mut position = None;
         let mut failures = 0;
+        let mut due = self.due();
         loop {
             if position.is_none() {
                 self.tell(&Change::ListBegins, room, tell).await;
             }
             let mut has_news = false;
             let stop = match self.store.watch(&self.query, position.as_ref()).await {
-                Ok(events) => self.drain(events, &mut position, &mut has_news, room, tell).await,
+                Ok(events) => self.drain(events, &mut due, &mut position, &mut has_news, room, tell).await,
                 Err(error) => Stop::Failed(error),
             };
             failures = if has_news { 0 } else { failures + 1 };
             match stop {
                 Stop::Ended => debug!(kind = %self.query.kind, "watch ended"),
+                Stop::Due => (position, failures) = (None, 0),
                 // An invalid position is one of a store that was put back to an earlier day.
                 Stop::Failed(Error::Expired | Error::Invalid { .. }) if position.is_some() => {
                     debug!(kind = %self.query.kind, "watch position expired");
@@ -102,9 +109,18 @@ impl Follow {
         }
     }
 
+    /// When to list again, at the latest.
+    fn due(&self) -> BoxFuture<'static, ()> {
+        match self.relist {
+            Some(interval) => self.clock.sleep(interval),
+            None => Box::pin(std::future::pending()),
+        }
+    }
+
     async fn drain(
         &self,
         mut events: Events,
+        due: &mut BoxFuture<'static, ()>,
         position: &mut Option<ResourceVersion>,
         has_news: &mut bool,
         room: &Notify,
@@ -113,10 +129,17 @@ impl Follow {
         let mut is_listed = position.is_none();
         let mut count = 0;
         loop {
-            let event = match events.next().await {
-                Some(Ok(event)) => event,
-                Some(Err(error)) => return Stop::Failed(error),
-                None => return Stop::Ended,
+            let event = tokio::select! {
+                biased;
+                event = events.next() => match event {
+                    Some(Ok(event)) => event,
+                    Some(Err(error)) => return Stop::Failed(error),
+                    None => return Stop::Ended,
+                },
+                () = &mut *due => {
+                    *due = self.due();
+                    return Stop::Due;
+                }
             };
             *has_news = true;
             let is_end_of_list = matches!(event, Event::Bookmark { is_initial_end: true, .. });

@@ -14,6 +14,9 @@ use concert_model::Timestamp;
 use concert_store::{Chance, Clock};
 use futures_util::future::BoxFuture;
 
+/// Steps at one moment before it counts as a loop: a thousand times what a life needs.
+const STEPS_MAX: u64 = 1_000_000;
+
 /// A process, as far as the executor is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Group(pub u32);
@@ -102,12 +105,19 @@ impl Executor {
     }
 
     /// Runs until `duration` has passed; true if nothing was left to do before that.
+    ///
+    /// # Panics
+    /// When time stands still: somebody is busy without ever waiting.
     pub fn run_for(&self, duration: Duration) -> bool {
         let end = self.elapsed() + duration;
+        let mut steps = 0;
         loop {
             if self.step() {
+                steps += 1;
+                assert!(steps < STEPS_MAX, "{STEPS_MAX} steps at {:?} and no end", self.elapsed());
                 continue;
             }
+            steps = 0;
             if !self.advance(end) {
                 let is_idle = lock(&self.state).timers.is_empty();
                 lock(&self.state).now = end;

@@ -140,14 +140,17 @@ impl Backend for Disk {
     }
 }
 
+/// How far back a stale read may go.
+const STALE_STATES: usize = 5;
+
 /// A store at the other end of a bad connection.
 pub struct Remote {
     store: Arc<dyn Store>,
     executor: Executor,
     chance: Chance,
     weather: Weather,
-    /// What was read before, to be read again when it is stale.
-    seen: Mutex<BTreeMap<ObjectKey, Encoded>>,
+    /// What was read before, the latest last, to be read again when reads are stale.
+    seen: Mutex<BTreeMap<ObjectKey, Vec<Encoded>>>,
 }
 
 impl Remote {
@@ -173,6 +176,16 @@ impl Remote {
         if self.is_hit(0.03) { Err(Error::unavailable("the answer was lost")) } else { result }
     }
 
+    /// Something that was read some time ago.
+    fn stale(&self, key: &ObjectKey) -> Option<Encoded> {
+        if !self.weather.is_lossy() || !self.is_hit(0.1) {
+            return None;
+        }
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let states = seen.get(key)?;
+        states.get(self.chance.below(states.len() as u64) as usize).cloned()
+    }
+
     fn maybe_conflict(&self, key: impl FnOnce() -> Option<ObjectKey>) -> Result<()> {
         match key().filter(|_| self.is_hit(0.05)) {
             Some(key) => Err(Error::Conflict { key }),
@@ -185,17 +198,18 @@ impl Remote {
 impl Store for Remote {
     async fn get(&self, key: &ObjectKey) -> Result<Encoded> {
         self.travel().await?;
-        let stale = {
-            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.get(key).cloned().filter(|_| self.weather.is_lossy() && self.is_hit(0.1))
-        };
-        if let Some(stale) = stale {
+        if let Some(stale) = self.stale(key) {
             return self.answer(Ok(stale)).await;
         }
         let result = self.store.get(key).await;
         if let Ok(object) = &result {
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.insert(key.clone(), object.clone());
+            let states = seen.entry(key.clone()).or_default();
+            if states.last() != Some(object) {
+                states.push(object.clone());
+            }
+            let surplus = states.len().saturating_sub(STALE_STATES);
+            states.drain(..surplus);
         }
         self.answer(result).await
     }

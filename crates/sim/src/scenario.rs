@@ -22,6 +22,8 @@ const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const PROCESSES: u32 = 2;
 /// How often objects are looked at in lives where watches lose events.
 const POLL: Duration = Duration::from_secs(60);
+/// And how often such watches start over.
+const RELIST: Duration = Duration::from_secs(120);
 /// How long bad weather lasts, in turns of up to three seconds each.
 const TURNS: u64 = 120;
 /// Longest time to peace once faults have stopped: a lease, the longest back-off and two polls fit in.
@@ -157,7 +159,7 @@ impl Life {
         let build = move |fence| {
             let objects = Objects::new(Query::all(toy::kind().group_kind));
             let builder = Controller::builder("toy", toy.clone()).objects(objects).concurrency(3);
-            let builder = if is_polling { builder.poll(POLL) } else { builder };
+            let builder = if is_polling { builder.poll(POLL).relist(Some(RELIST)) } else { builder };
             vec![builder.durability(Durability::Outcomes(work.clone())).fence(fence).build()]
         };
         self.processes.insert(process, Process { group, engine: engine.clone() });

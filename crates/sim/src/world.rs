@@ -99,11 +99,9 @@ impl World {
     }
 
     fn travel(&self) -> Duration {
-        let bound = match self.weather.is_bad() && self.chance.is_hit(0.05) {
-            true => 8_000,
-            false => 20,
-        };
-        Duration::from_millis(self.chance.below(bound))
+        // Some calls are on their way for longer than a lease: they land when somebody else has taken over.
+        let is_slow = self.weather.is_bad() && self.chance.is_hit(0.1);
+        Duration::from_millis(self.chance.below(if is_slow { 60_000 } else { 20 }))
     }
 }
 

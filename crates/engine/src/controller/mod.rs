@@ -45,6 +45,7 @@ pub struct Controller {
     capacity: usize,
     timeout: Duration,
     poll: Option<Duration>,
+    relist: Option<Duration>,
     backoff: Backoff,
     budgets: Budgets,
     breakers: Breakers,
@@ -90,6 +91,8 @@ impl Controller {
             capacity: 2_000_000,
             timeout: Duration::from_secs(600),
             poll: None,
+            // What informers do by default: a guard against a watch that broke its promise.
+            relist: Some(Duration::from_secs(10 * 60 * 60)),
             backoff: Backoff::default(),
             budgets: Budgets::new(),
             breakers: Breakers::new(breaker::Config::default()),
@@ -134,6 +137,13 @@ impl Builder {
     /// How often an item is looked at when nothing changes.
     pub fn poll(mut self, interval: Duration) -> Self {
         self.0.poll = Some(interval);
+        self
+    }
+
+    /// How often sources list again although their watches go on: whatever a watch may have missed is
+    /// found then.
+    pub fn relist(mut self, interval: Option<Duration>) -> Self {
+        self.0.relist = interval;
         self
     }
 

@@ -101,7 +101,7 @@ impl Lot {
     fn watch(&self, scope: Scope, end: Shutdown) -> BoxFuture<'static, ()> {
         let shared = self.shared.clone();
         let (store, clock, chance) = (shared.store.clone(), shared.clock.clone(), self.chance.clone());
-        let follow = Follow { store, clock, chance, query: scope.query() };
+        let follow = Follow { store, clock, chance, query: scope.query(), relist: shared.relist };
         Box::pin(async move {
             let tell = |change: &Change| {
                 let now = shared.now();

@@ -85,6 +85,7 @@ fn share(controller: &Controller, surroundings: &Surroundings) -> Shared {
         budgets: controller.budgets.clone(),
         breakers: controller.breakers.clone(),
         concurrency: controller.concurrency,
+        relist: controller.relist,
         timeout: controller.timeout,
         sources: controller.sources.len() + usize::from(controller.objects.is_some()),
         core: Core::new(policy, chance, adds),

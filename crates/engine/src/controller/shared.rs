@@ -27,6 +27,8 @@ pub(crate) struct Shared {
     pub breakers: Breakers,
     pub counters: Arc<Counters>,
     pub concurrency: usize,
+    /// How often sources list again although nothing says so.
+    pub relist: Option<Duration>,
     pub timeout: Duration,
     /// The claim that this run of the controller works under.
     pub fence: OnceLock<Fence>,
@@ -59,6 +61,7 @@ pub(super) struct Parts {
     pub budgets: Budgets,
     pub breakers: Breakers,
     pub concurrency: usize,
+    pub relist: Option<Duration>,
     pub timeout: Duration,
     pub sources: usize,
     pub core: Core,
@@ -80,6 +83,7 @@ impl Shared {
             breakers: parts.breakers,
             counters,
             concurrency: parts.concurrency,
+            relist: parts.relist,
             timeout: parts.timeout,
             fence: parts.fence.map_or_else(OnceLock::new, OnceLock::from),
             unlisted: Watched::new(parts.sources),

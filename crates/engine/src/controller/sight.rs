@@ -37,7 +37,9 @@ impl Core {
         let was_generation = std::mem::replace(&mut note.generation, sight.generation);
         (note.fingerprint, note.list) = (sight.fingerprint, list);
         if is_same {
-            return Ok(());
+            // A list of its own accord, or after a gap: whoever waits had better look again.
+            let is_parked = sight.is_listed && !self.queue.note(id).waits().is_empty();
+            return if is_parked { self.add(sight.key, Lane::Poll, "listed", now, now) } else { Ok(()) };
         }
         if was_known || !sight.is_listed {
             let is_wish = !was_known || was_generation != sight.generation;

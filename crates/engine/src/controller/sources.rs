@@ -71,7 +71,8 @@ pub(super) async fn run_related(shared: Arc<Shared>, source: Source, chance: Cha
 }
 
 fn follow(shared: &Shared, query: Query, chance: Chance) -> Follow {
-    Follow { store: shared.store.clone(), clock: shared.clock.clone(), chance, query }
+    let (store, clock, relist) = (shared.store.clone(), shared.clock.clone(), shared.relist);
+    Follow { store, clock, chance, query, relist }
 }
 
 /// Counts a source as listed, once.
