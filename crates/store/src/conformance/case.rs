@@ -1,12 +1,13 @@
 //! Cases as tests.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 /// Longest a case may take: a guard against hanging, far above what any needs.
 const CASE_SECONDS_MAX: u64 = 120;
 
 /// Runs one case to its end, or fails it for hanging.
-pub async fn bounded(name: &str, case: impl Future<Output = ()>) {
+pub async fn bounded(name: &str, case: Pin<Box<dyn Future<Output = ()> + '_>>) {
     let limit = Duration::from_secs(CASE_SECONDS_MAX);
     tokio::time::timeout(limit, case).await.unwrap_or_else(|_| panic!("{name} hangs"));
 }
@@ -15,14 +16,14 @@ pub async fn bounded(name: &str, case: impl Future<Output = ()>) {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! conformance_theme {
-    ($subject:path, $part:ident, $theme:ident, [$($case:ident),* $(,)?]) => {
+    ($subject:ident, $part:ident, $theme:ident, [$($case:ident),* $(,)?]) => {
         mod $theme {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
                     let subject = super::super::$subject();
-                    let case = $crate::conformance::$part::$theme::$case(&subject);
-                    $crate::conformance::bounded(stringify!($case), case).await;
+                    let case = $crate::conformance::$part::$theme::$case(subject.as_ref());
+                    $crate::conformance::bounded(stringify!($case), Box::pin(case)).await;
                 }
             )*
         }
@@ -34,16 +35,18 @@ mod tests {
     use std::collections::BTreeSet;
 
     /// The names of the cases in the source of a theme.
-    fn written(source: &str) -> BTreeSet<&str> {
+    fn written(source: &str) -> BTreeSet<String> {
         let cases = source.lines().filter_map(|line| line.strip_prefix("pub async fn "));
-        cases.filter_map(|rest| rest.split_once('(')).map(|(name, _)| name).collect()
+        cases.filter_map(|rest| rest.split_once('(')).map(|(name, _)| name.to_owned()).collect()
     }
 
-    fn listed<'a>(table: &'a str, theme: &str) -> BTreeSet<&'a str> {
-        let start = format!(", {theme}, [");
+    /// The names in the table of a suite, however it is broken into lines.
+    fn listed(table: &str, theme: &str) -> BTreeSet<String> {
+        let table: String = table.split_whitespace().collect();
+        let start = format!(",{theme},[");
         let (_, rest) = table.split_once(&start).unwrap_or_else(|| panic!("{theme} is not in the table"));
         let (names, _) = rest.split_once(']').unwrap();
-        names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect()
+        names.split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
     }
 
     macro_rules! themes {

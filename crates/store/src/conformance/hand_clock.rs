@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use concert_model::time::SignedDuration;
 use concert_model::Timestamp;
+use concert_model::time::SignedDuration;
 use futures_util::future::BoxFuture;
 use tokio::sync::watch;
 

@@ -125,7 +125,11 @@ impl Observer {
         match (event, old) {
             (Event::Added(_), None) => assert_eq!(new.n, 1, "{name}: its beginning is missing"),
             (Event::Modified(_), Some(old)) => {
-                assert_eq!((&old.uid, old.n + 1), (&new.uid, new.n), "{name}: a change is missing or repeated");
+                assert_eq!(
+                    (&old.uid, old.n + 1),
+                    (&new.uid, new.n),
+                    "{name}: a change is missing or repeated"
+                );
             }
             (Event::Deleted(_), Some(old)) => {
                 assert_eq!((&old.uid, old.n), (&new.uid, new.n), "{name}: not its final state");
@@ -139,6 +143,11 @@ impl Observer {
             self.written.insert(new.version.clone());
             self.objects.insert(name, new);
         }
+    }
+
+    /// True if an object of this name is there, by what was seen.
+    pub fn has(&self, name: &str) -> bool {
+        self.objects.contains_key(name)
     }
 
     /// Takes events until the one that adds `name`.

@@ -4,10 +4,10 @@
 //! real Kubernetes API server alike; [`own`] holds for our own stores only. Each case is a function
 //! named after the sentence it checks. A suite macro makes one test of each:
 //!
-//! ```ignore
+//! ```text
 //! concert_store::core_suite!(subject);
 //!
-//! fn subject() -> concert_store::conformance::Subject { … }
+//! fn subject() -> impl AsRef<concert_store::conformance::Subject> { … }
 //! ```
 #![allow(clippy::unwrap_used, reason = "a case that cannot go on has failed, and the panic says where")]
 

@@ -103,3 +103,21 @@ impl Own {
         Self::over(open, clock, keyring)
     }
 }
+
+impl AsRef<Subject> for Subject {
+    fn as_ref(&self) -> &Subject {
+        self
+    }
+}
+
+impl AsRef<Subject> for Own {
+    fn as_ref(&self) -> &Subject {
+        &self.subject
+    }
+}
+
+impl AsRef<Own> for Own {
+    fn as_ref(&self) -> &Own {
+        self
+    }
+}

@@ -15,9 +15,9 @@ use crate::error::Error;
 /// Largest object, as JSON: etcd's default bound, so that what fits here fits into Kubernetes.
 pub const OBJECT_BYTES_MAX: usize = 1_572_864;
 
-/// Prunes, defaults and validates `object` as one of its kind.
-pub(super) fn admit(served: &Served, object: &mut Object) -> Result<()> {
-    let schema = schema_of(served, object)?;
+/// Prunes, defaults and validates `object` as one of its kind. `stored` is what it replaces.
+pub(super) fn admit(served: &Served, object: &mut Object, stored: Option<&Head>) -> Result<()> {
+    let schema = schema_of(served, object, stored)?;
     let kind = &served.kind.group_kind;
     let mut errors = builtin::normalise(kind, object);
     prune_metadata(object);
@@ -35,8 +35,13 @@ pub(super) fn admit(served: &Served, object: &mut Object) -> Result<()> {
 }
 
 /// Prunes, defaults and validates a status that was sent with `object`.
-pub(super) fn admit_status(served: &Served, object: &Object, mut status: Value) -> Result<Value> {
-    let schema = schema_of(served, object)?;
+pub(super) fn admit_status(
+    served: &Served,
+    object: &Object,
+    stored: &Head,
+    mut status: Value,
+) -> Result<Value> {
+    let schema = schema_of(served, object, Some(stored))?;
     let Some(schema) = schema.property("status") else {
         return Ok(if schema.preserves_unknown_fields() { status } else { Value::Null });
     };
@@ -49,11 +54,14 @@ pub(super) fn admit_status(served: &Served, object: &Object, mut status: Value) 
     if errors.is_empty() { Ok(status) } else { Err(Error::Invalid { what: describe(object), errors }) }
 }
 
-/// The schema of the version that `object` is written in.
-fn schema_of<'a>(served: &'a Served, object: &Object) -> Result<&'a Schema> {
+/// The schema of the version that `object` is written in: one that is served, or the one that it was
+/// read in, which may not be served any more.
+fn schema_of<'a>(served: &'a Served, object: &Object, stored: Option<&Head>) -> Result<&'a Schema> {
     let invalid = |error| Error::invalid(describe(object), error);
     let version = object.gvk().map_err(invalid)?.version;
-    let schema = served.schema(&version).filter(|_| served.kind.versions.contains(&version));
+    let is_open =
+        served.kind.versions.contains(&version) || stored.is_some_and(|head| head.version == version);
+    let schema = served.schema(&version).filter(|_| is_open);
     schema.ok_or_else(|| {
         let versions: Vec<String> = served.kind.versions.iter().map(|v| format!("{v:?}")).collect();
         let detail = format!("served versions: {}", versions.join(", "));

@@ -1,7 +1,8 @@
 //! The kinds that are always there.
 
 use concert_model::metadata::NameRule;
-use concert_model::{FieldError, FieldPath, GroupKind, Object};
+use concert_model::name::SUBDOMAIN_BYTES_MAX;
+use concert_model::{FieldError, FieldPath, GroupKind, Object, Rule};
 use concert_schema::Schema;
 use serde_json::{Value, json};
 
@@ -21,7 +22,6 @@ pub(super) fn all() -> Vec<Served> {
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let texts = json!({"type": "object", "additionalProperties": {"type": "string"}});
     let flag = json!({"type": "boolean"});
-    let base64 = json!({"type": "object", "additionalProperties": {"type": "string", "format": "byte"}});
     vec![
         serve(
             Kind {
@@ -36,11 +36,11 @@ pub(super) fn all() -> Vec<Served> {
         ),
         serve(
             Kind { selectable_fields: vec!["type".into()], ..plain("", "v1", "Secret", "secrets") },
-            &json!({"type": {"type": "string", "default": "Opaque"}, "data": base64, "immutable": flag}),
+            &json!({"type": {"type": "string", "default": "Opaque"}, "data": texts, "immutable": flag}),
         ),
         serve(
             plain("", "v1", "ConfigMap", "configmaps"),
-            &json!({"data": texts, "binaryData": base64, "immutable": flag}),
+            &json!({"data": texts, "binaryData": texts, "immutable": flag}),
         ),
         serve(
             Kind {
@@ -128,9 +128,38 @@ pub(super) fn normalise(kind: &GroupKind, object: &mut Object) -> Vec<FieldError
         return Vec::new();
     }
     match &*kind.kind {
-        "Secret" => encode_string_data(object),
-        NAMESPACE => Vec::new(),
+        "Secret" => {
+            let mut errors = encode_string_data(object);
+            check_keys(object, "data", &mut errors);
+            check_base64(object, "data", &mut errors);
+            errors
+        }
+        "ConfigMap" => {
+            let mut errors = Vec::new();
+            check_keys(object, "data", &mut errors);
+            check_keys(object, "binaryData", &mut errors);
+            check_base64(object, "binaryData", &mut errors);
+            errors
+        }
         _ => Vec::new(),
+    }
+}
+
+/// Keys of data become file names: Kubernetes' rule.
+fn check_keys(object: &Object, field: &str, errors: &mut Vec<FieldError>) {
+    let inside = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    let is_key = |key: &str| {
+        (1..=SUBDOMAIN_BYTES_MAX).contains(&key.len())
+            && key.bytes().all(inside)
+            && key != "."
+            && !key.starts_with("..")
+    };
+    let detail = "a valid config key must consist of alphanumeric characters, '-', '_' or '.', be no more than \
+                  253 bytes and not start with '..'";
+    for key in object.get(field).as_object().into_iter().flat_map(|entries| entries.keys()) {
+        if !is_key(key) {
+            errors.push(FieldError::invalid_text(FieldPath::new(field).key(key), key, detail));
+        }
     }
 }
 
@@ -161,6 +190,23 @@ fn encode_string_data(object: &mut Object) -> Vec<FieldError> {
     errors
 }
 
+/// Bytes must be base64. Not a matter of the schema, whose errors would repeat what may be a secret.
+fn check_base64(object: &Object, field: &str, errors: &mut Vec<FieldError>) {
+    for (key, value) in object.get(field).as_object().into_iter().flatten() {
+        if value.as_str().is_some_and(|text| !is_base64(text)) {
+            let (field, detail) = (FieldPath::new(field).key(key), "must be base64".to_owned());
+            errors.push(FieldError { field, rule: Rule::Invalid, value: None, detail });
+        }
+    }
+}
+
+fn is_base64(text: &str) -> bool {
+    let data = text.trim_end_matches('=');
+    let is_inside = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
+    // Padding stands for at most two of the last four characters.
+    text.len().is_multiple_of(4) && text.len() - data.len() <= 2 && data.bytes().all(is_inside)
+}
+
 fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -183,6 +229,10 @@ mod tests {
         let cases = [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")];
         for (clear, encoded) in cases {
             assert_eq!(base64(clear.as_bytes()), encoded);
+            assert!(is_base64(encoded));
+        }
+        for bad in ["Zg", "Zg=", "Z===", "====", "Zm9v=", "Zm 9", "Zm-_", "=Zm9"] {
+            assert!(!is_base64(bad), "{bad}");
         }
     }
 

@@ -64,7 +64,7 @@ impl Inner {
         let now = self.clock.now();
         let uid = Uid::from_random(self.chance.bits());
         stamp(served, object, &uid, now);
-        admit::admit(served, object)?;
+        admit::admit(served, object, None)?;
         complete(served, self, object, now);
         let key = object.key().map_err(|e| Error::invalid(describe(object), e))?;
         let mut checks = vec![Check::Object(key.clone(), None)];
@@ -89,7 +89,9 @@ impl Inner {
     /// The namespace must be there, and stay, until the object is in it.
     async fn check_namespace(&self, key: &ObjectKey) -> Result<Check> {
         let namespace = ObjectKey::cluster(builtin::namespace_kind(), key.namespace.clone());
-        let Some(stored) = self.fetch(&namespace).await? else { return Err(Error::NotFound { key: namespace }) };
+        let Some(stored) = self.fetch(&namespace).await? else {
+            return Err(Error::NotFound { key: namespace });
+        };
         if stored.head().deleted_at.is_some() {
             let why = format!("namespace {} is being deleted", key.namespace);
             return Err(Error::Forbidden { key: key.clone(), why });
@@ -144,7 +146,7 @@ impl Local {
         let mut object = Object::new(&gvk, "", "default");
         let (now, uid) = (inner.clock.now(), Uid::from_random(inner.chance.bits()));
         stamp(&served, &mut object, &uid, now);
-        admit::admit(&served, &mut object)?;
+        admit::admit(&served, &mut object, None)?;
         complete(&served, inner, &mut object, now);
         let body = admit::encode(&served, &key, new_head(uid, now), &object)?;
         let write = inner.sealed(&body, &By::actor("concert").because("first start"), now);

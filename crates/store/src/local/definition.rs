@@ -141,7 +141,15 @@ pub(super) fn validate_change(old: &Object, new: &Object) -> Vec<FieldError> {
         let path = FieldPath::new(pointer[1..].replace('/', "."));
         FieldError::invalid(path, value, "field is immutable")
     };
-    changed.map(error).collect()
+    let mut errors: Vec<FieldError> = changed.map(error).collect();
+    let versions = new.spec()["versions"].as_array();
+    let is_kept = |stored: &Value| versions.is_some_and(|all| all.iter().any(|v| v["name"] == *stored));
+    let stored = old.status().get("storedVersions").and_then(Value::as_array);
+    for (i, version) in stored.into_iter().flatten().enumerate().filter(|(_, stored)| !is_kept(stored)) {
+        let path = FieldPath::new("status.storedVersions").index(i);
+        errors.push(FieldError::invalid(path, version, "must appear in spec.versions"));
+    }
+    errors
 }
 
 /// Sets the status a definition gets when it is stored: kinds are served from that moment on.
@@ -152,9 +160,13 @@ pub(super) fn establish(definition: &mut Object, kinds: &Kinds, now: Timestamp) 
         status = json!({});
     }
     let plural = text(&spec["names"]["plural"]);
-    let taken = kinds.who_has(text(&spec["group"]), &[plural], &defined_kind(definition));
+    let taken = kinds.who_has(&defined_kind(definition), plural, definition.name());
     let accepted = match &taken {
         None => Condition::new("NamesAccepted", Status::True, "NoConflicts", "no conflicts found"),
+        Some(kind) if *kind == defined_kind(definition) => {
+            let message = format!("{:?} is already in use", kind.kind);
+            Condition::new("NamesAccepted", Status::False, "KindConflict", message)
+        }
         Some(kind) => {
             let message = format!("{plural:?} is already in use by {kind}");
             Condition::new("NamesAccepted", Status::False, "PluralConflict", message)

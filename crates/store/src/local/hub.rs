@@ -5,10 +5,12 @@
 //! falls behind the log is expired.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use concert_model::{Encoded, Revision};
-use tokio::sync::watch;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 use super::Shared;
 use crate::backend::{Act, Change, Failure};
@@ -57,7 +59,11 @@ pub(super) enum Found {
 
 pub(super) struct Hub {
     ring: RwLock<Ring>,
-    newest: watch::Sender<Revision>,
+    newest: AtomicU64,
+    is_closed: AtomicBool,
+    /// Rung after each batch. Wakes in the order of arrival, unlike a watch channel, which wakes in a
+    /// random one: the simulation could not be repeated.
+    more: Notify,
 }
 
 #[derive(Default)]
@@ -72,29 +78,45 @@ struct Ring {
 impl Hub {
     pub(super) fn new(newest: Revision) -> Self {
         let ring = RwLock::new(Ring { since: newest, ..Ring::default() });
-        Self { ring, newest: watch::Sender::new(newest) }
+        Self {
+            ring,
+            newest: AtomicU64::new(newest.0),
+            is_closed: AtomicBool::new(false),
+            more: Notify::new(),
+        }
     }
 
     /// The last revision published.
     pub(super) fn newest(&self) -> Revision {
-        *self.newest.borrow()
+        Revision(self.newest.load(Ordering::Acquire))
     }
 
-    /// Tells when there is more.
-    pub(super) fn subscribe(&self) -> watch::Receiver<Revision> {
-        self.newest.subscribe()
+    /// Completes when there is more, or no more to come. Counts from when it is first polled or enabled.
+    pub(super) fn more(&self) -> Notified<'_> {
+        self.more.notified()
     }
 
     pub(super) fn publish(&self, published: Vec<Published>) {
         let Some(newest) = published.last().map(|p| p.revision) else { return };
         self.ring.write().unwrap_or_else(PoisonError::into_inner).push(published.into());
-        self.newest.send_replace(newest);
+        self.newest.store(newest.0, Ordering::Release);
+        self.more.notify_waiters();
     }
 
     /// Starts later: nobody watches yet.
     pub(super) fn skip_to(&self, newest: Revision) {
         self.ring.write().unwrap_or_else(PoisonError::into_inner).since = newest;
-        self.newest.send_replace(newest);
+        self.newest.store(newest.0, Ordering::Release);
+    }
+
+    /// Ends all watches: the store is gone.
+    pub(super) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.more.notify_waiters();
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
     }
 
     /// The oldest batch with a change after `cursor`.

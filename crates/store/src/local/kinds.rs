@@ -57,15 +57,20 @@ impl Kinds {
         all
     }
 
-    /// A kind, other than `but`, that has already taken one of these names in the group.
-    pub(super) fn who_has(&self, group: &str, names: &[&str], but: &GroupKind) -> Option<GroupKind> {
+    /// The kind, if another definition than `definition` or we ourselves have it already, or one in its
+    /// group that has already taken `plural`.
+    pub(super) fn who_has(&self, kind: &GroupKind, plural: &str, definition: &str) -> Option<GroupKind> {
         let kinds = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut others: Vec<_> = kinds.values().filter(|s| s.kind.group_kind != *but).collect();
-        others.sort_by(|a, b| a.kind.group_kind.cmp(&b.kind.group_kind));
-        let has = |served: &&&Arc<Served>| {
-            &*served.kind.group_kind.group == group && names.contains(&&*served.kind.plural)
+        let is_other = |served: &&Arc<Served>| {
+            served.definition.as_ref().is_none_or(|(key, _)| *key.name != *definition)
         };
-        others.iter().find(has).map(|served| served.kind.group_kind.clone())
+        let has =
+            |other: &GroupKind, taken: &str| other == kind || other.group == kind.group && taken == plural;
+        let others = kinds.values().filter(is_other).map(|served| &served.kind);
+        others
+            .filter(|other| has(&other.group_kind, &other.plural))
+            .map(|other| other.group_kind.clone())
+            .min()
     }
 
     /// Takes note of a committed change, if it is one to a definition.
@@ -75,7 +80,14 @@ impl Kinds {
         }
         if change.act == Act::Removed {
             let kind = definition::defined_kind(&change.object.decode());
-            self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&kind);
+            let mut kinds = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            // One that was never accepted goes without taking the kind of another with it.
+            let is_its = |served: &Arc<Served>| {
+                served.definition.as_ref().is_some_and(|(key, _)| key == change.object.key())
+            };
+            if kinds.get(&kind).is_some_and(is_its) {
+                kinds.remove(&kind);
+            }
             return;
         }
         self.register(&change.object);

@@ -26,7 +26,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use concert_model::{Encoded, GroupKind, Object, ObjectKey, Patch, ResourceVersion, Revision};
 
-use crate::backend::{Backend, Failure, Owner, Row};
+use crate::backend::{Backend, Failure, Owner, Payload, Row, Shelf};
 use crate::chance::Chance;
 use crate::clock::Clock;
 use crate::contract::{By, Delete, Deleted, Events, Page, PageRequest, Part, Query, Result, Store};
@@ -126,13 +126,29 @@ impl Local {
             bookmark_every,
             samples: maintain::Samples::default(),
         }));
+        store.check_keys()?;
         store.load_kinds()?;
         store.make_default_namespace()?;
         Ok(store)
     }
 
+    /// Opens one payload: with the wrong keys nothing can be read, and it is better to hear of it now.
+    fn check_keys(&self) -> Result<()> {
+        let inner = self.inner();
+        for Payload { owner, bytes, .. } in inner.backend.payloads(Shelf::Objects, 0, 1)? {
+            inner.shared.seal.open(&owner, &bytes)?;
+        }
+        Ok(())
+    }
+
     fn inner(&self) -> &Inner {
         &self.0
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shared.hub.close();
     }
 }
 

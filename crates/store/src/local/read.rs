@@ -1,9 +1,9 @@
 //! Reading: one object, or many as of one moment.
 
-use concert_model::{Encoded, FieldError, FieldPath, Head, ObjectKey, Revision};
+use concert_model::{Encoded, FieldError, FieldPath, Head, ObjectKey, ResourceVersion, Revision};
 
-use super::Inner;
-use crate::backend::{Range, Scan};
+use super::{Inner, revision_of};
+use crate::backend::{Backend, Range, Scan};
 use crate::contract::{Page, PageRequest, Query, Result};
 use crate::error::Error;
 
@@ -55,10 +55,17 @@ impl Inner {
 
     pub(super) async fn list(&self, query: &Query, page: &PageRequest) -> Result<Page> {
         self.check_query(query)?;
-        let place = page.token.as_deref().map(Place::parse).transpose()?;
+        let place = match &page.token {
+            None => None,
+            Some(token) => {
+                let newest = self.read_one(Backend::bounds).await?.newest;
+                let place = Place::parse(token).filter(|place| place.at <= newest);
+                Some(place.ok_or_else(|| Place::refusal(token))?)
+            }
+        };
         let limit = page.limit.filter(|limit| *limit > 0).unwrap_or(usize::MAX);
         let (query, shared) = (query.clone(), self.shared.clone());
-        let read = move |backend: &dyn crate::backend::Backend| {
+        let read = move |backend: &dyn Backend| {
             let keep = |key: &ObjectKey, head: &[u8]| {
                 query.selects_all()
                     || serde_json::from_slice(head).is_ok_and(|head| query.selects(key, &head))
@@ -96,16 +103,15 @@ impl Place {
         format!("{}/{}/{}", self.at, self.namespace, self.name)
     }
 
-    fn parse(token: &str) -> Result<Self> {
+    fn parse(token: &str) -> Option<Self> {
         let parts: Vec<&str> = token.split('/').collect();
-        if let [at, namespace, name] = parts[..]
-            && let Ok(at) = at.parse()
-            && !name.is_empty()
-        {
-            return Ok(Self { at: Revision(at), namespace: namespace.into(), name: name.into() });
-        }
-        let error =
-            FieldError::invalid_text(FieldPath::new("continue"), token, "is not a token of this store");
-        Err(Error::invalid("list", error))
+        let [at, namespace, name] = parts[..] else { return None };
+        let at = revision_of(&ResourceVersion(at.into()))?;
+        (!name.is_empty()).then(|| Self { at, namespace: namespace.into(), name: name.into() })
+    }
+
+    fn refusal(token: &str) -> Error {
+        let field = FieldPath::new("continue");
+        Error::invalid("list", FieldError::invalid_text(field, token, "is not a token of this store"))
     }
 }

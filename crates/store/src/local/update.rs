@@ -73,7 +73,7 @@ impl Inner {
     ) -> Result<Encoded, Attempt> {
         let (old, now) = (current.body(), self.clock.now());
         keep_system_fields(served, &old.head, &mut object);
-        admit::admit(served, &mut object)?;
+        admit::admit(served, &mut object, Some(&old.head))?;
         if needs_old(served, &old.head) {
             let old_object = current.decode();
             let errors = admit::check_change(served, old, &old_object, &object);
@@ -88,8 +88,14 @@ impl Inner {
         }
         let is_apart = served.kind.has_status && object.status().is_null();
         let encode = |head: Head, object: &Object| -> Result<_> {
-            let body = admit::encode(served, &old.key, head, object)?;
-            Ok(if is_apart { body.with_status_of(old) } else { body })
+            let mut body = admit::encode(served, &old.key, head, object)?;
+            if is_apart {
+                let kept = old.head.fields.iter().filter(|(path, _)| path.starts_with("status."));
+                body.head.fields.extend(kept.map(|(path, text)| (path.clone(), text.clone())));
+                body = body.with_status_of(old);
+                admit::check_size(&body)?;
+            }
+            Ok(body)
         };
         let mut body = encode(old.head.clone(), &object)?;
         let is_spec_changed =
@@ -99,7 +105,10 @@ impl Inner {
             body = encode(old.head.clone(), &object)?;
         }
         let is_last = old.head.deleted_at.is_some() && pending(served, &object).is_empty();
-        if body.payload() == old.payload() && !is_last {
+        // Written anew in another version it is the same object, but no longer needs the old version:
+        // that is how objects are migrated.
+        let is_same = body.payload() == old.payload() && body.head.version == old.head.version;
+        if is_same && !is_last {
             return Ok(current.clone());
         }
         let act = if is_last { Act::Removed } else { Act::Updated };
@@ -119,7 +128,7 @@ impl Inner {
             return Err(Error::invalid(old.key.to_string(), error).into());
         }
         let status = std::mem::take(object.get_mut("status"));
-        let status = admit::admit_status(served, &object, status)?;
+        let status = admit::admit_status(served, &object, &old.head, status)?;
         let fields = admit::status_fields(served, &old.head, &status);
         let body = old.with_status(Head { fields, ..old.head.clone() }, &status);
         admit::check_size(&body)?;

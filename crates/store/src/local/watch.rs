@@ -1,12 +1,12 @@
 //! One watch: a cursor, a filter, and a sense of time.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use concert_model::{Encoded, FieldError, FieldPath, ResourceVersion, Revision};
 use futures_util::future::BoxFuture;
 use futures_util::stream;
-use tokio::sync::watch;
 
 use super::hub::{Batch, Found, Published};
 use super::{Inner, Shared, revision_of};
@@ -37,7 +37,6 @@ pub(super) async fn start(
     let watch = Watch {
         backend: inner.backend.clone(),
         is_inline: inner.driver.is_inline(),
-        more: inner.shared.hub.subscribe(),
         shared: inner.shared.clone(),
         clock: inner.clock.clone(),
         query: query.clone(),
@@ -94,7 +93,6 @@ struct Watch {
     /// The last position the reader knows.
     announced: Revision,
     batch: Option<(Batch, usize)>,
-    more: watch::Receiver<Revision>,
     bookmark_every: Duration,
     bookmark: BoxFuture<'static, ()>,
     has_ended: bool,
@@ -112,21 +110,19 @@ impl Watch {
             if let Some(event) = self.next_of_batch() {
                 return Some(Ok(event));
             }
+            let shared = self.shared.clone();
             // Before looking, so that what is published after the look is noticed.
-            self.more.borrow_and_update();
-            match self.shared.hub.after(self.cursor) {
+            let mut more = pin!(shared.hub.more());
+            more.as_mut().enable();
+            match shared.hub.after(self.cursor) {
                 Found::Batch(batch) => self.batch = Some((batch, 0)),
                 Found::TooOld => match self.read_log().await {
                     Ok(batch) => self.batch = Some((batch, 0)),
                     Err(error) => return Some(Err(error)),
                 },
+                Found::Nothing if shared.hub.is_closed() => return None,
                 Found::Nothing => tokio::select! { biased;
-                    changed = self.more.changed() => {
-                        if changed.is_err() {
-                            // The store is closed.
-                            return None;
-                        }
-                    }
+                    () = more => {}
                     () = &mut self.bookmark => {
                         self.bookmark = self.clock.sleep(self.bookmark_every);
                         if self.cursor > self.announced {

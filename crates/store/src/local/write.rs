@@ -87,6 +87,9 @@ impl Inner {
             Err(Refusal::Changed { key, now: Some(_) }) if key == body.key && act == Act::Created => {
                 Err(Attempt::Taken(key))
             }
+            Err(Refusal::Changed { key, now: None }) if key == body.key => {
+                Err(Error::NotFound { key }.into())
+            }
             Err(Refusal::Changed { .. }) => Err(Attempt::Moved),
         }
     }

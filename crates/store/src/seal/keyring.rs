@@ -61,12 +61,15 @@ struct Key {
     number: u32,
     secret: Zeroizing<[u8; KEY_BYTES]>,
     cipher: Arc<XChaCha20Poly1305>,
+    /// No longer in the file. It stays in memory for those who were given a payload, or sealed one, just
+    /// before everything was sealed again.
+    is_dropped: bool,
 }
 
 impl Key {
     fn new(number: u32, secret: Zeroizing<[u8; KEY_BYTES]>) -> Self {
         let cipher = Arc::new(XChaCha20Poly1305::new(&(*secret).into()));
-        Self { number, secret, cipher }
+        Self { number, secret, cipher, is_dropped: false }
     }
 
     fn random(number: u32, chance: &Chance) -> Self {
@@ -115,19 +118,21 @@ impl Keyring {
         })
     }
 
-    /// Drops all keys but the newest. Payloads sealed with others can never be opened again.
+    /// Drops all keys but the newest. Once the process ends, payloads sealed with others can never be
+    /// opened again.
     ///
     /// # Errors
     /// [`KeyError::Io`]; the ring is unchanged.
     pub fn drop_old(&self) -> Result<(), KeyError> {
         self.change(|keys| {
-            keys.drain(..keys.len() - 1);
+            let old = keys.len() - 1;
+            keys[..old].iter_mut().for_each(|key| key.is_dropped = true);
         })
     }
 
     /// The numbers of the keys held, the newest last.
     pub fn numbers(&self) -> Vec<u32> {
-        self.read().iter().map(|k| k.number).collect()
+        self.read().iter().filter(|k| !k.is_dropped).map(|k| k.number).collect()
     }
 
     pub(super) fn newest(&self) -> (u32, Arc<XChaCha20Poly1305>) {
@@ -191,7 +196,7 @@ fn unhex(text: &str) -> Option<Zeroizing<[u8; KEY_BYTES]>> {
 /// Writes the file beside, syncs it, and moves it into place.
 fn replace(path: &Path, keys: &[Key]) -> io::Result<()> {
     let mut text = Zeroizing::new(format!("{FIRST_LINE}\n"));
-    for key in keys {
+    for key in keys.iter().filter(|key| !key.is_dropped) {
         text.push_str(&format!("{} ", key.number));
         for byte in key.secret.iter() {
             text.push_str(&format!("{byte:02x}"));

@@ -101,7 +101,12 @@ impl Writer {
         }
     }
 
-    fn apply<'a>(&mut self, effect: &'a Effect, known: &mut Known<'a>, done: &mut Done) -> rusqlite::Result<()> {
+    fn apply<'a>(
+        &mut self,
+        effect: &'a Effect,
+        known: &mut Known<'a>,
+        done: &mut Done,
+    ) -> rusqlite::Result<()> {
         match effect {
             Effect::Put(write) => done.revision = Some(self.write(write, false, known)?),
             Effect::Remove(write) => done.revision = Some(self.write(write, true, known)?),

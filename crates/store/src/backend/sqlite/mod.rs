@@ -39,8 +39,10 @@ const IDLE_READERS_MAX: usize = 8;
 #[derive(Debug)]
 pub struct Sqlite {
     path: PathBuf,
-    writer: Mutex<commit::Writer>,
+    // Declared before the writer, so closed before it: whoever closes last moves the write-ahead log into
+    // the file, and readers may not.
     readers: Mutex<Vec<Connection>>,
+    writer: Mutex<commit::Writer>,
     /// Held for as long as the file is open: a second process must not write to it.
     _lock: std::fs::File,
 }

@@ -1,14 +1,15 @@
 //! Many writers and many watchers at once.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
+use concert_model::{Encoded, ResourceVersion};
 use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::conformance::load::{self, END};
-use crate::conformance::{Observer, Subject};
-use crate::contract::{Delete, PageRequest};
+use crate::conformance::{Observer, Subject, Widgets, next, next_change};
+use crate::contract::{Delete, Event, PageRequest};
 use crate::error::Error;
 
 const WRITERS: usize = 8;
@@ -53,7 +54,8 @@ pub async fn lets_one_of_many_updates_win(subject: &Subject) {
         for i in 0..WRITERS {
             let (widgets, read) = (widgets.clone(), current.clone());
             writers.spawn(async move {
-                widgets.try_update(&read, |object| object.get_mut("spec")["text"] = json!(format!("by {i} at {}", read.resource_version()))).await
+                let text = format!("by {i} at {}", read.resource_version());
+                widgets.try_update(&read, |object| object.get_mut("spec")["text"] = json!(text)).await
             });
         }
         let mut winners = Vec::new();
@@ -125,12 +127,12 @@ pub async fn lists_and_watches_without_a_gap(subject: &Subject) {
                 observer = Observer::of_list(&page);
                 events = widgets.watch_from(&page.position).await;
                 starts += 1;
-                if starts > i || page.items.iter().any(|object| &*object.key().name == END) {
+                if starts > i || observer.has(END) {
                     break;
                 }
-                observer.see(&crate::conformance::next(&mut events).await);
+                observer.see(&next(&mut events).await);
             }
-            if !observer_knows_end(&widgets, &observer).await {
+            if !observer.has(END) {
                 observer.see_until_added(END, &mut events).await;
             }
             observer
@@ -143,11 +145,6 @@ pub async fn lists_and_watches_without_a_gap(subject: &Subject) {
     }
 }
 
-async fn observer_knows_end(widgets: &crate::conformance::Widgets, observer: &Observer) -> bool {
-    let end = widgets.store.get(&widgets.key(END)).await.ok();
-    end.is_some_and(|end| observer.has_seen(end.resource_version()))
-}
-
 /// A watch that is dropped and resumed from its last position tells the whole story.
 pub async fn resumes_watches_without_a_gap(subject: &Subject) {
     let widgets = Arc::new(subject.widgets().await);
@@ -155,12 +152,12 @@ pub async fn resumes_watches_without_a_gap(subject: &Subject) {
     let watcher = {
         let widgets = widgets.clone();
         let mut observer = Observer::of_list(&page);
-        tokio::task::JoinSet::from_iter([async move {
+        JoinSet::from_iter([async move {
             loop {
                 let position = observer.positions.last().unwrap().clone();
                 let mut events = widgets.watch_from(&position).await;
                 for _ in 0..7 {
-                    let event = crate::conformance::next(&mut events).await;
+                    let event = next(&mut events).await;
                     observer.see(&event);
                     if event.object().is_some_and(|object| &*object.key().name == END) {
                         return observer;
@@ -176,42 +173,62 @@ pub async fn resumes_watches_without_a_gap(subject: &Subject) {
     }
 }
 
-/// Pages that are read while others write show a moment that really was: each object as the watch
-/// had it there.
+/// Pages that are read while others write together show a moment that really was.
 pub async fn reads_pages_of_one_moment(subject: &Subject) {
     let widgets = Arc::new(subject.widgets().await);
-    for i in 0..20 {
+    for i in 0..10 {
         widgets.create(&format!("fixed-{i:02}"), json!({"n": 1})).await;
     }
-    let readers = JoinSet::from_iter((0..2).map(|_| {
+    let start = widgets.list().await;
+    let mut events = widgets.watch_from(&start.position).await;
+    let readers = JoinSet::from_iter((0..3).map(|_| {
         let widgets = widgets.clone();
         async move {
-            for _ in 0..10 {
-                let mut request = PageRequest { limit: Some(3), token: None };
-                let mut pages = Vec::new();
-                loop {
-                    let page = widgets.store.list(&widgets.query(), &request).await.unwrap();
-                    request.token = page.next.clone();
-                    pages.push(page);
-                    if request.token.is_none() {
-                        break;
-                    }
-                }
-                assert!(pages.iter().all(|page| page.position == pages[0].position));
-                let mut whole = pages[0].clone();
-                whole.items = pages.iter().flat_map(|page| page.items.clone()).collect();
-                // What the list shows must fit to what a watch from there tells.
-                let mut events = widgets.watch_from(&whole.position).await;
-                let mut observer = Observer::of_list(&whole);
-                widgets.merge("fixed-00", json!({"metadata": {"annotations": {"touch": "1"}}})).await;
-                if let Ok(Some(Ok(event))) =
-                    tokio::time::timeout(std::time::Duration::ZERO, events.next()).await
-                {
-                    observer.see_loosely(&event);
-                }
+            let mut moments = Vec::new();
+            for _ in 0..15 {
+                moments.push(read_in_pages(&widgets).await);
             }
+            moments
         }
     }));
-    load::run(&widgets, 6, 2, 60).await;
-    readers.join_all().await;
+    load::run(&widgets, 6, 2, 100).await;
+    let mut moments: Vec<Moment> = readers.join_all().await.into_iter().flatten().collect();
+    // Every moment there was, one after the other, as the watch tells it.
+    let mut now = moment(&start.items);
+    loop {
+        moments.retain(|moment| *moment != now);
+        if now.contains_key(END) {
+            break;
+        }
+        let event = next_change(&mut events).await;
+        let object = event.object().unwrap();
+        match event {
+            Event::Deleted(_) => drop(now.remove(&*object.key().name)),
+            _ => drop(now.insert(object.key().name.to_string(), object.resource_version().clone())),
+        }
+    }
+    assert!(moments.is_empty(), "{} lists show a moment that never was", moments.len());
+}
+
+type Moment = BTreeMap<String, ResourceVersion>;
+
+fn moment(objects: &[Encoded]) -> Moment {
+    let pair = |object: &Encoded| (object.key().name.to_string(), object.resource_version().clone());
+    objects.iter().map(pair).collect()
+}
+
+async fn read_in_pages(widgets: &Widgets) -> Moment {
+    let mut request = PageRequest { limit: Some(3), token: None };
+    let mut positions = HashSet::new();
+    let mut items = Vec::new();
+    loop {
+        let page = widgets.store.list(&widgets.query(), &request).await.unwrap();
+        positions.insert(page.position);
+        items.extend(page.items);
+        request.token = page.next;
+        if request.token.is_none() {
+            assert_eq!(positions.len(), 1, "pages of one list have one position");
+            return moment(&items);
+        }
+    }
 }

@@ -47,9 +47,17 @@ pub async fn ends_with_the_last_finalizer(subject: &Subject) {
     let widgets = subject.widgets().await;
     widgets.create_finalized("a", &["a.dev/f", "a.dev/g"]).await;
     let waiting = widgets.delete("a").await.into_object();
-    let one_left = widgets.update(&waiting, |object| drop(object.remove_finalizer("a.dev/f"))).await;
+    let one_left = widgets
+        .update(&waiting, |object| {
+            object.remove_finalizer("a.dev/f");
+        })
+        .await;
     assert_eq!(widgets.get("a").await, one_left);
-    widgets.update(&one_left, |object| drop(object.remove_finalizer("a.dev/g"))).await;
+    widgets
+        .update(&one_left, |object| {
+            object.remove_finalizer("a.dev/g");
+        })
+        .await;
     assert!(widgets.is_gone("a").await);
 }
 
@@ -57,7 +65,11 @@ pub async fn ends_with_the_last_finalizer(subject: &Subject) {
 pub async fn is_not_what_taking_finalizers_means(subject: &Subject) {
     let widgets = subject.widgets().await;
     let created = widgets.create_finalized("a", &["a.dev/f"]).await;
-    let free = widgets.update(&created, |object| drop(object.remove_finalizer("a.dev/f"))).await;
+    let free = widgets
+        .update(&created, |object| {
+            object.remove_finalizer("a.dev/f");
+        })
+        .await;
     assert_eq!(widgets.get("a").await, free);
 }
 
@@ -66,7 +78,11 @@ pub async fn lets_nobody_add_finalizers(subject: &Subject) {
     let widgets = subject.widgets().await;
     widgets.create_finalized("a", &["a.dev/f"]).await;
     let waiting = widgets.delete("a").await.into_object();
-    let more = widgets.try_update(&waiting, |object| drop(object.add_finalizer("a.dev/g"))).await;
+    let more = widgets
+        .try_update(&waiting, |object| {
+            object.add_finalizer("a.dev/g");
+        })
+        .await;
     assert_eq!(invalid_fields(more), ["metadata.finalizers"]);
     let other =
         widgets.try_update(&waiting, |object| object.set_metadata("finalizers", json!(["a.dev/g"]))).await;
@@ -122,10 +138,8 @@ pub async fn of_another_state_is_a_conflict(subject: &Subject) {
     let widgets = subject.widgets().await;
     let created = widgets.create("a", json!({"n": 1})).await;
     let changed = widgets.set_n(&created, 2).await;
-    let at = |version: &ResourceVersion| Delete {
-        resource_version: Some(version.clone()),
-        ..Delete::default()
-    };
+    let at =
+        |version: &ResourceVersion| Delete { resource_version: Some(version.clone()), ..Delete::default() };
     let stale = widgets.try_delete("a", &at(created.resource_version())).await;
     refused!(stale, Error::Conflict { .. });
     assert_eq!(widgets.get("a").await, changed);
@@ -174,7 +188,10 @@ pub async fn is_told_with_the_final_state(subject: &Subject) {
     widgets.delete("a").await;
     let last = deleted(&mut events).await;
     assert_eq!(last.decode().spec(), changed.decode().spec());
-    assert_eq!((last.head().uid.clone(), &last.head().labels["l"]), (created.head().uid.clone(), &"1".into()));
+    assert_eq!(
+        (last.head().uid.clone(), &last.head().labels["l"]),
+        (created.head().uid.clone(), &"1".into())
+    );
     assert_ne!(last.resource_version(), changed.resource_version());
 }
 
@@ -185,7 +202,11 @@ pub async fn with_finalizers_is_told_in_two_events(subject: &Subject) {
     let mut events = widgets.watch().await;
     let waiting = widgets.delete("a").await.into_object();
     assert_eq!(next_change(&mut events).await, Event::Modified(waiting.clone()));
-    widgets.update(&waiting, |object| drop(object.remove_finalizer("a.dev/f"))).await;
+    widgets
+        .update(&waiting, |object| {
+            object.remove_finalizer("a.dev/f");
+        })
+        .await;
     let last = deleted(&mut events).await;
     assert!(last.decode().deleted_at().is_some());
     assert_ne!(last.resource_version(), waiting.resource_version());

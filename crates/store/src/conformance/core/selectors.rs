@@ -76,6 +76,23 @@ pub async fn by_fields_follow_the_definition(subject: &Subject) {
     assert_eq!(selected(&widgets, &query("spec.text=red")).await, ["a", "b"]);
 }
 
+/// A field of status can be selected by as well, whichever part was written last.
+pub async fn by_fields_of_status_follow_the_status(subject: &Subject) {
+    let definition = Definition::usual().changed(|spec| {
+        spec["versions"][0]["selectableFields"] = json!([{"jsonPath": ".status.phase"}]);
+    });
+    let widgets = subject.widgets_of(definition).await;
+    let created = widgets.create("a", json!({"n": 1})).await;
+    let query = |text: &str| widgets.query().with_fields(FieldSelector::parse(text).unwrap());
+    assert_eq!(selected(&widgets, &query("status.phase=Ready")).await, Vec::<String>::new());
+    let written = widgets.try_status(&created, json!({"phase": "Ready"})).await.unwrap();
+    assert_eq!(selected(&widgets, &query("status.phase=Ready")).await, ["a"]);
+    let changed = widgets.set_n(&written, 2).await;
+    assert_eq!(selected(&widgets, &query("status.phase=Ready")).await, ["a"]);
+    widgets.try_status(&changed, json!({"phase": "Failed"})).await.unwrap();
+    assert_eq!(selected(&widgets, &query("status.phase=Ready")).await, Vec::<String>::new());
+}
+
 /// A field the kind cannot be selected by is refused, in lists and in watches.
 pub async fn by_other_fields_are_refused(subject: &Subject) {
     let widgets = subject.widgets().await;
