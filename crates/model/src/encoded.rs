@@ -70,9 +70,7 @@ const PREFIX_BYTES: usize = 8;
 impl Body {
     /// Writes `object` down. `head` is what the caller found in it.
     pub fn encode(key: ObjectKey, head: Head, object: &Object) -> Self {
-        let mut metadata = Vec::with_capacity(512);
-        let fields = object.get("metadata").as_object().into_iter().flatten();
-        write_members(&mut metadata, fields.filter(|(field, _)| *field != "resourceVersion"));
+        let metadata = metadata_of(object);
         let status = object.as_map().get("status").map(text).unwrap_or_default();
         let mut rest = Vec::with_capacity(1024);
         let is_apart = |field: &str| matches!(field, "apiVersion" | "kind" | "metadata" | "status");
@@ -96,6 +94,11 @@ impl Body {
         };
         let Some((metadata_end, status_end)) = ends() else { return Err(DamagedError { key }) };
         Ok(Self { key, head, payload, metadata_end, status_end })
+    }
+
+    /// This body with the metadata of `object`, and nothing else of it.
+    pub fn with_metadata(&self, head: Head, object: &Object) -> Self {
+        Self::assemble(self.key.clone(), head, &metadata_of(object), self.status(), self.rest())
     }
 
     /// This body with another status, null for none: the splice that a status write is.
@@ -258,6 +261,13 @@ fn extend_members(out: &mut Vec<u8>, members: &[u8]) {
         out.push(b',');
         out.extend_from_slice(inner);
     }
+}
+
+fn metadata_of(object: &Object) -> Vec<u8> {
+    let mut metadata = Vec::with_capacity(512);
+    let fields = object.get("metadata").as_object().into_iter().flatten();
+    write_members(&mut metadata, fields.filter(|(field, _)| *field != "resourceVersion"));
+    metadata
 }
 
 /// Writes a JSON object with these members.

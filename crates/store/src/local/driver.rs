@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use concert_model::{Body, Encoded, Revision};
 use tokio::sync::{mpsc, oneshot};
@@ -20,6 +21,10 @@ use crate::error::Error;
 const QUEUE_MAX: usize = 1024;
 /// Transactions in one batch: beyond this a larger batch saves nothing and delays its first caller.
 const BATCH_MAX: usize = 512;
+
+/// How long the writer waits for a batch to fill, at most: about as long as a sync takes.
+const GATHER_NAPS: usize = 4;
+const GATHER_NAP: Duration = Duration::from_micros(20);
 
 /// A transaction, and what to tell watchers if it is done.
 pub(super) struct Job {
@@ -59,8 +64,10 @@ impl Driver {
         }
         let (queue, mut jobs) = mpsc::channel(QUEUE_MAX);
         let run = move || {
+            let mut last = 0;
             while let Some(first) = jobs.blocking_recv() {
-                committer.serve(first, &mut jobs);
+                gather(&jobs, last / 2);
+                last = committer.serve(first, &mut jobs);
             }
         };
         let thread = std::thread::Builder::new().name("store-writer".into()).spawn(run);
@@ -125,6 +132,18 @@ fn stopped() -> Error {
     Error::unavailable("the writer has stopped")
 }
 
+/// Waits a little for those who were answered a moment ago: most of them come back at once, and a batch
+/// of many is synced as fast as one of few. Who is alone never waits.
+#[expect(clippy::disallowed_methods, reason = "a fraction of one sync, on the writer's own thread")]
+fn gather(jobs: &mpsc::Receiver<Message>, expected: usize) {
+    for _ in 0..GATHER_NAPS {
+        if jobs.len() + 1 >= expected {
+            return;
+        }
+        std::thread::sleep(GATHER_NAP);
+    }
+}
+
 pub(super) struct Committer {
     backend: Arc<dyn Backend>,
     shared: Arc<Shared>,
@@ -133,7 +152,8 @@ pub(super) struct Committer {
 }
 
 impl Committer {
-    fn serve(&mut self, first: Message, jobs: &mut mpsc::Receiver<Message>) {
+    /// Commits what has queued up. Returns how many transactions that were.
+    fn serve(&mut self, first: Message, jobs: &mut mpsc::Receiver<Message>) -> usize {
         let mut txns = Vec::new();
         let mut writes = Vec::new();
         let mut senders = Vec::new();
@@ -153,7 +173,8 @@ impl Committer {
             }
             next = if txns.len() < BATCH_MAX { jobs.try_recv().ok() } else { None };
         }
-        if !txns.is_empty() {
+        let count = txns.len();
+        if count > 0 {
             for (sender, answer) in senders.into_iter().zip(self.commit(txns, writes)) {
                 // A caller that went away does not need its answer.
                 let _ = sender.send(answer);
@@ -162,6 +183,7 @@ impl Committer {
         if let Some(call) = call {
             call(&*self.backend);
         }
+        count
     }
 
     fn commit(&mut self, mut txns: Vec<Txn>, writes: Vec<Vec<ObjectWrite>>) -> Vec<Answer> {
@@ -188,6 +210,7 @@ impl Committer {
     /// Seals again what was sealed before the newest key was there: once a rotation has seen the writer,
     /// nothing is stored under an older key any more.
     fn renew(&self, txns: &mut [Txn]) -> Result<(), Failure> {
+        let newest = self.shared.seal.newest();
         for effect in txns.iter_mut().flat_map(|txn| &mut txn.effects) {
             let (owner, bytes) = match effect {
                 Effect::Put(write) | Effect::Remove(write) => {
@@ -199,7 +222,7 @@ impl Committer {
                 Effect::Attempt(attempt) => (Owner::Item(attempt.item.clone()), &mut attempt.body),
                 Effect::Work(_, None) | Effect::Reseal { .. } => continue,
             };
-            if let Some(renewed) = self.shared.seal.reseal(&owner, bytes)? {
+            if let Some(renewed) = self.shared.seal.reseal(newest, &owner, bytes)? {
                 *bytes = renewed;
             }
         }
@@ -233,6 +256,7 @@ impl Shared {
         for change in &published {
             self.kinds.learn(change);
         }
+        self.recent.learn(&published);
         self.hub.publish(published);
     }
 }

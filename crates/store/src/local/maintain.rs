@@ -145,7 +145,8 @@ impl Local {
 
     fn resealed(&self, shelf: Shelf, payload: Payload) -> Result<Option<Effect>> {
         let Payload { place, owner, bytes } = payload;
-        let to = self.inner().shared.seal.reseal(&owner, &bytes)?;
+        let seal = &self.inner().shared.seal;
+        let to = seal.reseal(seal.newest(), &owner, &bytes)?;
         Ok(to.map(|to| Effect::Reseal { shelf, place, from: bytes, to }))
     }
 }

@@ -15,6 +15,7 @@ mod hub;
 mod kinds;
 mod maintain;
 mod read;
+mod recent;
 mod update;
 mod watch;
 mod work;
@@ -99,6 +100,7 @@ struct Inner {
 /// What the writer thread keeps up to date for everybody.
 struct Shared {
     hub: hub::Hub,
+    recent: recent::Recent,
     kinds: kinds::Kinds,
     seal: Seal,
 }
@@ -113,6 +115,7 @@ impl Local {
         let Config { clock, chance, keyring, threading, bookmark_every } = config;
         let shared = Arc::new(Shared {
             hub: hub::Hub::new(backend.bounds()?.newest),
+            recent: recent::Recent::default(),
             kinds: kinds::Kinds::built_in(),
             seal: Seal::new(keyring, chance.clone()),
         });

@@ -21,11 +21,24 @@ impl Inner {
             let field = FieldPath::new("metadata.resourceVersion");
             return Err(invalid(FieldError::required(field, "must be specified for an update")));
         };
-        let current = self.fetch(&key).await?.ok_or_else(|| Error::NotFound { key: key.clone() })?;
+        let recent = self.shared.recent.find(&key, &version).filter(|_| !by.is_dry_run);
+        let current = match recent {
+            Some(recent) => recent,
+            None => self.fetch(&key).await?.ok_or_else(|| Error::NotFound { key: key.clone() })?,
+        };
         if *current.resource_version() != version {
             return Err(Error::Conflict { key });
         }
         self.replace(&served, &current, object, part, by).await.map_err(|attempt| attempt.into_error(&key))
+    }
+
+    /// The answer to a write that changes nothing: nothing checks its ground but this.
+    async fn unchanged(&self, current: &Encoded) -> Result<Encoded, Attempt> {
+        match self.fetch(current.key()).await? {
+            Some(stored) if stored.resource_version() == current.resource_version() => Ok(stored),
+            Some(_) => Err(Attempt::Moved),
+            None => Err(Error::NotFound { key: current.key().clone() }.into()),
+        }
     }
 
     pub(super) async fn patch(&self, key: &ObjectKey, part: Part, patch: &Patch, by: &By) -> Result<Encoded> {
@@ -86,30 +99,26 @@ impl Inner {
                 complete(served, self, &mut object, now);
             }
         }
-        let is_apart = served.kind.has_status && object.status().is_null();
-        let encode = |head: Head, object: &Object| -> Result<_> {
-            let mut body = admit::encode(served, &old.key, head, object)?;
-            if is_apart {
-                let kept = old.head.fields.iter().filter(|(path, _)| path.starts_with("status."));
-                body.head.fields.extend(kept.map(|(path, text)| (path.clone(), text.clone())));
-                body = body.with_status_of(old);
-                admit::check_size(&body)?;
-            }
-            Ok(body)
-        };
-        let mut body = encode(old.head.clone(), &object)?;
+        let mut body = admit::encode(served, &old.key, old.head.clone(), &object)?;
+        if served.kind.has_status && object.status().is_null() {
+            let kept = old.head.fields.iter().filter(|(path, _)| path.starts_with("status."));
+            body.head.fields.extend(kept.map(|(path, text)| (path.clone(), text.clone())));
+            body = body.with_status_of(old);
+            admit::check_size(&body)?;
+        }
         let is_spec_changed =
             body.rest() != old.rest() || (!served.kind.has_status && body.status() != old.status());
         if served.kind.has_generation && is_spec_changed {
-            object.set_metadata("generation", (old.head.generation + 1).into());
-            body = encode(old.head.clone(), &object)?;
+            let generation = old.head.generation + 1;
+            object.set_metadata("generation", generation.into());
+            body = body.with_metadata(Head { generation, ..body.head.clone() }, &object);
         }
         let is_last = old.head.deleted_at.is_some() && pending(served, &object).is_empty();
         // Written anew in another version it is the same object, but no longer needs the old version:
         // that is how objects are migrated.
         let is_same = body.payload() == old.payload() && body.head.version == old.head.version;
         if is_same && !is_last {
-            return Ok(current.clone());
+            return self.unchanged(current).await;
         }
         let act = if is_last { Act::Removed } else { Act::Updated };
         self.write_over(current, act, body, by, now).await
@@ -133,7 +142,7 @@ impl Inner {
         let body = old.with_status(Head { fields, ..old.head.clone() }, &status);
         admit::check_size(&body)?;
         if body.payload() == old.payload() {
-            return Ok(current.clone());
+            return self.unchanged(current).await;
         }
         self.write_over(current, Act::Updated, body, by, self.clock.now()).await
     }

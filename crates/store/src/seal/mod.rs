@@ -74,9 +74,18 @@ impl Seal {
         open_with(&cipher, owner, &sealed[KEY_BYTES..]).ok_or_else(|| broken("it was altered"))
     }
 
-    /// `sealed` under the newest key, or none if it is already.
-    pub(crate) fn reseal(&self, owner: &Owner, sealed: &Bytes) -> Result<Option<Bytes>, Failure> {
-        let newest = self.keyring.as_ref().map_or(0, |ring| ring.newest().0);
+    /// The number of the key that seals now.
+    pub(crate) fn newest(&self) -> u32 {
+        self.keyring.as_ref().map_or(0, |ring| ring.newest().0)
+    }
+
+    /// `sealed` under the newest key, or none if its key is `newest` already.
+    pub(crate) fn reseal(
+        &self,
+        newest: u32,
+        owner: &Owner,
+        sealed: &Bytes,
+    ) -> Result<Option<Bytes>, Failure> {
         if key_number(sealed) == Some(newest) {
             return Ok(None);
         }
@@ -151,8 +160,8 @@ mod tests {
         let old = seal.seal(&owner("a"), b"x");
         seal.keyring().unwrap().add(&Chance::seeded(2)).unwrap();
         assert_eq!(seal.open(&owner("a"), &old).unwrap(), "x");
-        let new = seal.reseal(&owner("a"), &old).unwrap().unwrap();
-        assert_eq!(seal.reseal(&owner("a"), &new).unwrap(), None);
+        let new = seal.reseal(2, &owner("a"), &old).unwrap().unwrap();
+        assert_eq!(seal.reseal(2, &owner("a"), &new).unwrap(), None);
         seal.keyring().unwrap().drop_old().unwrap();
         // Who was in the middle of it can finish; the next start knows the new key only.
         assert_eq!(seal.open(&owner("a"), &old).unwrap(), "x");
