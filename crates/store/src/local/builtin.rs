@@ -145,6 +145,18 @@ pub(super) fn normalise(kind: &GroupKind, object: &mut Object) -> Vec<FieldError
     }
 }
 
+/// An update of a namespace that does not speak of its finalizers leaves them alone: only who means to
+/// finish a namespace empties them.
+pub(super) fn keep_finalizers(old: &Object, new: &mut Object) {
+    let kept = old.spec().get("finalizers").filter(|_| new.spec().get("finalizers").is_none()).cloned();
+    if let Some(kept) = kept
+        && new.kind() == NAMESPACE
+        && let Value::Object(spec) = new.get_mut("spec")
+    {
+        spec.insert("finalizers".into(), kept);
+    }
+}
+
 /// Keys of data become file names: Kubernetes' rule.
 fn check_keys(object: &Object, field: &str, errors: &mut Vec<FieldError>) {
     let inside = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');

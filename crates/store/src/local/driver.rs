@@ -5,7 +5,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use concert_model::{Body, Encoded, Revision};
 use tokio::sync::{mpsc, oneshot};
@@ -17,14 +16,11 @@ use crate::backend::{Act, Backend, Done, Effect, Failure, Owner, Refusal, Txn};
 use crate::contract::Result;
 use crate::error::Error;
 
-/// Transactions waiting for the writer. Callers beyond it wait their turn: enough to fill two batches.
+/// Transactions waiting for the writer. Callers beyond it wait their turn: enough to fill several batches.
 const QUEUE_MAX: usize = 1024;
-/// Transactions in one batch: beyond this a larger batch saves nothing and delays its first caller.
-const BATCH_MAX: usize = 512;
-
-/// How long the writer waits for a batch to fill, at most: about as long as a sync takes.
-const GATHER_NAPS: usize = 4;
-const GATHER_NAP: Duration = Duration::from_micros(20);
+/// Transactions in one batch. A sync costs little beside a hundred writes; with larger batches all callers
+/// would wait for the same one, and nobody prepare the next meanwhile.
+const BATCH_MAX: usize = 128;
 
 /// A transaction, and what to tell watchers if it is done.
 pub(super) struct Job {
@@ -64,10 +60,8 @@ impl Driver {
         }
         let (queue, mut jobs) = mpsc::channel(QUEUE_MAX);
         let run = move || {
-            let mut last = 0;
             while let Some(first) = jobs.blocking_recv() {
-                gather(&jobs, last / 2);
-                last = committer.serve(first, &mut jobs);
+                committer.serve(first, &mut jobs);
             }
         };
         let thread = std::thread::Builder::new().name("store-writer".into()).spawn(run);
@@ -132,18 +126,6 @@ fn stopped() -> Error {
     Error::unavailable("the writer has stopped")
 }
 
-/// Waits a little for those who were answered a moment ago: most of them come back at once, and a batch
-/// of many is synced as fast as one of few. Who is alone never waits.
-#[expect(clippy::disallowed_methods, reason = "a fraction of one sync, on the writer's own thread")]
-fn gather(jobs: &mpsc::Receiver<Message>, expected: usize) {
-    for _ in 0..GATHER_NAPS {
-        if jobs.len() + 1 >= expected {
-            return;
-        }
-        std::thread::sleep(GATHER_NAP);
-    }
-}
-
 pub(super) struct Committer {
     backend: Arc<dyn Backend>,
     shared: Arc<Shared>,
@@ -152,8 +134,8 @@ pub(super) struct Committer {
 }
 
 impl Committer {
-    /// Commits what has queued up. Returns how many transactions that were.
-    fn serve(&mut self, first: Message, jobs: &mut mpsc::Receiver<Message>) -> usize {
+    /// Commits what has queued up.
+    fn serve(&mut self, first: Message, jobs: &mut mpsc::Receiver<Message>) {
         let mut txns = Vec::new();
         let mut writes = Vec::new();
         let mut senders = Vec::new();
@@ -173,8 +155,7 @@ impl Committer {
             }
             next = if txns.len() < BATCH_MAX { jobs.try_recv().ok() } else { None };
         }
-        let count = txns.len();
-        if count > 0 {
+        if !txns.is_empty() {
             for (sender, answer) in senders.into_iter().zip(self.commit(txns, writes)) {
                 // A caller that went away does not need its answer.
                 let _ = sender.send(answer);
@@ -183,7 +164,6 @@ impl Committer {
         if let Some(call) = call {
             call(&*self.backend);
         }
-        count
     }
 
     fn commit(&mut self, mut txns: Vec<Txn>, writes: Vec<Vec<ObjectWrite>>) -> Vec<Answer> {

@@ -211,6 +211,10 @@ pub async fn of_namespaces_end_with_their_finalizer(own: &Own) {
     };
     let mut object = waiting.decode();
     assert_eq!(object.status()["phase"], "Terminating");
+    // Saying nothing of its finalizers does not finish it.
+    object.set("spec", json!({}));
+    object.set_label("a", "b");
+    let mut object = own.store.update(object, &by()).await.unwrap().decode();
     object.get_mut("spec")["finalizers"] = json!([]);
     own.store.update(object, &by()).await.unwrap();
     refused!(own.store.get(&key).await, Error::NotFound { .. });
