@@ -27,7 +27,7 @@ build: ## build every crate
 	$(CARGO) build --workspace --locked
 
 demo: ## declare three folders and see them made real, in a temporary folder
-	$(CARGO) run --quiet -p concert-engine --example folders --locked
+	$(CARGO) run -p concert-engine --example folders --locked
 
 bench: ## run the benchmarks; choose with ARGS, as in: make bench ARGS='store --json'
 	$(CARGO) run --release -p concert-bench --locked -- $(ARGS)

@@ -90,7 +90,10 @@ impl Body {
         let ends = || {
             let metadata_end = PREFIX_BYTES.checked_add(length(0)?)?;
             let status_end = metadata_end.checked_add(length(4)?)?;
-            (status_end <= payload.len()).then_some((metadata_end, status_end))
+            let is_object =
+                |segment: &[u8]| segment.starts_with(b"{") && segment.ends_with(b"}") && segment.len() > 1;
+            let parts = (payload.get(PREFIX_BYTES..metadata_end)?, payload.get(status_end..)?);
+            (is_object(parts.0) && is_object(parts.1)).then_some((metadata_end, status_end))
         };
         let Some((metadata_end, status_end)) = ends() else { return Err(DamagedError { key }) };
         Ok(Self { key, head, payload, metadata_end, status_end })
@@ -204,7 +207,11 @@ impl Encoded {
     /// The tree, in the version it is stored in.
     pub fn decode(&self) -> Object {
         let read = |segment: &[u8]| serde_json::from_slice(segment).unwrap_or(Value::Null);
-        let Value::Object(mut fields) = read(self.body.rest()) else { unreachable!("written by encode") };
+        // What cannot be read was not written by `encode`: shown as empty rather than not at all.
+        let mut fields = match read(self.body.rest()) {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        };
         let gvk = self.body.gvk();
         fields.insert("apiVersion".into(), gvk.api_version().into());
         fields.insert("kind".into(), (&*gvk.group_kind.kind).into());

@@ -7,11 +7,14 @@ use std::collections::BTreeMap;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use crate::field::{FieldError, FieldPath};
+use crate::field::{FieldError, FieldPath, Rule};
 use crate::key::{GroupVersionKind, ObjectKey, ResourceVersion, Uid};
 use crate::owner::OwnerReference;
 use crate::selector::Labels;
 use crate::time::{self, Timestamp};
+
+/// Deepest nesting of an object. JSON readers stop at 128 levels, and what is stored must be readable.
+pub const DEPTH_MAX: usize = 120;
 
 /// A JSON object with `apiVersion`, `kind` and `metadata`.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,6 +91,17 @@ impl Object {
         change(&mut whole);
         if let Value::Object(fields) = whole {
             self.fields = fields;
+        }
+    }
+
+    /// Checks that it is nested no deeper than [`DEPTH_MAX`].
+    ///
+    /// # Errors
+    /// The top-level field that is.
+    pub fn check_depth(&self) -> Result<(), FieldError> {
+        match self.fields.iter().find(|(_, value)| is_deeper(value, DEPTH_MAX - 1)) {
+            None => Ok(()),
+            Some((field, _)) => Err(too_deep(FieldPath::new(field))),
         }
     }
 
@@ -280,6 +294,21 @@ impl Object {
     }
 }
 
+/// What is wrong with a field that is nested deeper than [`DEPTH_MAX`].
+pub fn too_deep(field: FieldPath) -> FieldError {
+    let detail = format!("must not be nested deeper than {DEPTH_MAX} levels");
+    FieldError { field, rule: Rule::TooMany, value: None, detail }
+}
+
+/// True if `value` has more than `max` levels. Looks no deeper than that.
+pub fn is_deeper(value: &Value, max: usize) -> bool {
+    match value {
+        Value::Array(items) => max == 0 || items.iter().any(|item| is_deeper(item, max - 1)),
+        Value::Object(fields) => max == 0 || fields.values().any(|field| is_deeper(field, max - 1)),
+        _ => false,
+    }
+}
+
 fn put(map: &mut Map<String, Value>, field: &str, value: Value) {
     if value.is_null() {
         map.remove(field);
@@ -311,6 +340,16 @@ mod tests {
             assert_eq!(Object::from_value(value.clone()).unwrap_err().field.as_str(), field, "{value}");
         }
         assert!(Object::from_slice(b"{").unwrap_err().detail.contains("not JSON"));
+    }
+
+    #[test]
+    fn nesting_has_a_bound() {
+        let nested = |levels| (0..levels).fold(json!(1), |inner, _| json!([inner]));
+        let mut object = widget();
+        object.set("spec", nested(DEPTH_MAX - 1));
+        assert!(object.check_depth().is_ok());
+        object.set("spec", nested(DEPTH_MAX));
+        assert_eq!(object.check_depth().unwrap_err().field.as_str(), "spec");
     }
 
     #[test]

@@ -1,11 +1,17 @@
 //! JSON patch (RFC 6902) and merge patch (RFC 7386).
 
+use json_patch::PatchOperation;
 use serde_json::Value;
 
 use crate::field::{FieldError, FieldPath};
+use crate::object::DEPTH_MAX;
 
 /// Most operations in one JSON patch: Kubernetes' own bound.
 pub const OPERATIONS_MAX: usize = 10_000;
+
+/// Most that the copies and moves of one JSON patch may handle, in bytes: thirty copies of an object into
+/// itself would make it a billion times as large.
+pub const MOVED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// A change to an object, computed against what is stored when it is applied.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,12 +77,58 @@ impl Patch {
         let mut result = target.clone();
         match self {
             Patch::Json(patch) => {
-                json_patch::patch(&mut result, patch).map_err(|e| PatchError::Unfit(e.to_string()))?;
+                let mut moved = 0;
+                for operation in &patch.0 {
+                    moved += check_growth(operation, &result)?;
+                    if moved > MOVED_BYTES_MAX {
+                        let why = format!("it copies and moves more than {MOVED_BYTES_MAX} bytes");
+                        return Err(PatchError::Unfit(why));
+                    }
+                    json_patch::patch(&mut result, std::slice::from_ref(operation))
+                        .map_err(|e| PatchError::Unfit(e.to_string()))?;
+                }
             }
             Patch::Merge(patch) => json_patch::merge(&mut result, patch),
         }
         Ok(result)
     }
+}
+
+/// How many bytes an operation copies or moves within `target`.
+fn check_growth(operation: &PatchOperation, target: &Value) -> Result<usize, PatchError> {
+    let (path, value, is_inside) = match operation {
+        PatchOperation::Add(add) => (&add.path, Some(&add.value), false),
+        PatchOperation::Replace(replace) => (&replace.path, Some(&replace.value), false),
+        PatchOperation::Copy(copy) => (&copy.path, target.pointer(copy.from.as_str()), true),
+        PatchOperation::Move(move_) => (&move_.path, target.pointer(move_.from.as_str()), true),
+        PatchOperation::Remove(_) | PatchOperation::Test(_) => return Ok(0),
+    };
+    let Some(value) = value else { return Ok(0) };
+    let (bytes, depth) = measure(value);
+    if path.as_str().matches('/').count() + depth > DEPTH_MAX {
+        return Err(PatchError::Unfit(format!("it nests the object deeper than {DEPTH_MAX} levels")));
+    }
+    Ok(if is_inside { bytes } else { 0 })
+}
+
+/// Roughly how many bytes a tree has, and how many levels. Not recursive: it may be deep.
+fn measure(value: &Value) -> (usize, usize) {
+    let (mut bytes, mut depth) = (0, 0);
+    let mut rest = vec![(value, 1)];
+    while let Some((value, level)) = rest.pop() {
+        depth = depth.max(level);
+        bytes += 8;
+        match value {
+            Value::String(text) => bytes += text.len(),
+            Value::Array(items) => rest.extend(items.iter().map(|item| (item, level + 1))),
+            Value::Object(fields) => {
+                bytes += fields.keys().map(String::len).sum::<usize>();
+                rest.extend(fields.values().map(|field| (field, level + 1)));
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+    (bytes, depth)
 }
 
 #[cfg(test)]
@@ -111,6 +163,19 @@ mod tests {
         assert!(error.to_string().starts_with("patch[1]: Invalid value"), "{error}");
         assert!(Patch::json(json!({})).is_err());
         assert!(Patch::merge(json!([])).is_err());
+    }
+
+    #[test]
+    fn a_patch_cannot_blow_an_object_up() {
+        let copies = |path: &dyn Fn(usize) -> String| {
+            let copy = |n| json!({"op": "copy", "from": "/spec", "path": path(n)});
+            Patch::json((0..60).map(copy).collect()).unwrap()
+        };
+        let target = json!({"spec": {"a": "x".repeat(1000)}});
+        let wide = copies(&|n| format!("/spec/b{n}")).apply(&target).unwrap_err();
+        assert!(wide.to_string().contains("copies and moves more than"), "{wide}");
+        let deep = copies(&|n| format!("/spec{}", "/c".repeat(n + 1))).apply(&json!({"spec": {"c": 1}}));
+        assert!(deep.unwrap_err().to_string().contains("deeper than"));
     }
 
     #[test]

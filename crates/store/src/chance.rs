@@ -24,7 +24,7 @@ impl Chance {
 
     /// A source of its own, seeded from this one.
     pub fn fork(&self) -> Self {
-        Self::seeded(self.with(RngExt::random))
+        Self(Arc::new(Mutex::new(self.with(StdRng::from_rng))))
     }
 
     /// 128 random bits.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use concert_model::{Body, FieldError, FieldPath, Head, Object, ObjectKey, Rule, encoded, metadata};
+use concert_model::{Body, FieldError, FieldPath, Head, Object, ObjectKey, Rule, encoded, metadata, object};
 use concert_schema::Schema;
 use serde_json::Value;
 
@@ -17,6 +17,7 @@ pub const OBJECT_BYTES_MAX: usize = 1_572_864;
 
 /// Prunes, defaults and validates `object` as one of its kind. `stored` is what it replaces.
 pub(super) fn admit(served: &Served, object: &mut Object, stored: Option<&Head>) -> Result<()> {
+    object.check_depth().map_err(|e| Error::invalid(describe(object), e))?;
     let schema = schema_of(served, object, stored)?;
     let kind = &served.kind.group_kind;
     let mut errors = builtin::normalise(kind, object);
@@ -41,6 +42,9 @@ pub(super) fn admit_status(
     stored: &Head,
     mut status: Value,
 ) -> Result<Value> {
+    if object::is_deeper(&status, object::DEPTH_MAX - 1) {
+        return Err(Error::invalid(describe(object), object::too_deep(FieldPath::new("status"))));
+    }
     let schema = schema_of(served, object, Some(stored))?;
     let Some(schema) = schema.property("status") else {
         return Ok(if schema.preserves_unknown_fields() { status } else { Value::Null });

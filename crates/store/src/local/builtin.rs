@@ -182,13 +182,8 @@ fn encode_string_data(object: &mut Object) -> Vec<FieldError> {
     let given = match given {
         Value::Null => return Vec::new(),
         Value::Object(given) => given,
-        other => {
-            return vec![FieldError::invalid(
-                FieldPath::new("stringData"),
-                &other,
-                "must be a map of strings",
-            )];
-        }
+        // Never repeated: it may be the secret itself.
+        _ => return vec![FieldError::forbidden(FieldPath::new("stringData"), "must be a map of strings")],
     };
     let mut errors = Vec::new();
     for (key, value) in given {

@@ -60,6 +60,8 @@ impl Driver {
         }
         let (queue, mut jobs) = mpsc::channel(QUEUE_MAX);
         let run = move || {
+            // Whatever ends the writer ends the watches: nobody would feed them any more.
+            let _closing = Closing(committer.shared.clone());
             while let Some(first) = jobs.blocking_recv() {
                 committer.serve(first, &mut jobs);
             }
@@ -97,7 +99,8 @@ impl Driver {
     ) -> Result<T> {
         match self {
             Self::Inline(committer) => {
-                let committer = committer.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut committer = committer.lock().unwrap_or_else(PoisonError::into_inner);
+                let _ = committer.settle();
                 Ok(work(&*committer.backend)?)
             }
             Self::Writer { queue, .. } => {
@@ -119,6 +122,14 @@ impl Drop for Driver {
             // It ends once the queue is empty; its panic has been reported by the panic hook.
             let _ = thread.join();
         }
+    }
+}
+
+struct Closing(Arc<Shared>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.hub.close();
     }
 }
 
@@ -162,6 +173,8 @@ impl Committer {
             }
         }
         if let Some(call) = call {
+            // Watchers hear of an uncertain commit now, if there was one. If not, the next commit tries.
+            let _ = self.settle();
             call(&*self.backend);
         }
     }

@@ -47,8 +47,9 @@ impl Samples {
     fn note(&self, now: Duration, newest: Revision, window: Duration) -> Revision {
         let mut samples = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         samples.push_back((now, newest));
-        let is_old =
-            |sample: Option<&(Duration, Revision)>| sample.is_some_and(|(at, _)| *at + window <= now);
+        let is_old = |sample: Option<&(Duration, Revision)>| {
+            sample.is_some_and(|(at, _)| now.saturating_sub(*at) >= window)
+        };
         while is_old(samples.get(1)) {
             samples.pop_front();
         }
@@ -62,6 +63,9 @@ pub enum RotateError {
     /// The store has no keys.
     #[error("the store is not encrypted")]
     NotEncrypted,
+    /// Another rotation goes on.
+    #[error("keys are being rotated already")]
+    Busy,
     /// The key file could not be written.
     #[error("cannot write the key file")]
     Keys(#[source] KeyError),
@@ -93,6 +97,8 @@ impl Local {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn compact(&self, floor: Revision) -> Result<()> {
+        // What watchers have not been told yet must stay readable.
+        let floor = floor.min(self.inner().shared.hub.newest());
         let mut done = self.inner().read_one(Backend::bounds).await?.compacted;
         loop {
             let until = self.inner().driver.call(move |backend| backend.compact(floor, STEP_ROWS)).await?;
@@ -118,6 +124,8 @@ impl Local {
     pub async fn rotate_keys(&self) -> Result<(), RotateError> {
         let inner = self.inner();
         let keyring = inner.shared.seal.keyring().ok_or(RotateError::NotEncrypted)?;
+        // Two at a time would drop each other's keys. Free again however this ends.
+        let _turn = inner.rotation.try_lock().map_err(|_| RotateError::Busy)?;
         keyring.add(&inner.chance).map_err(RotateError::Keys)?;
         // Everything that was sealed earlier is stored when the writer gets to this.
         inner.driver.call(|_| Ok(())).await.map_err(RotateError::Store)?;

@@ -95,6 +95,7 @@ struct Inner {
     chance: Chance,
     bookmark_every: Duration,
     samples: maintain::Samples,
+    rotation: tokio::sync::Mutex<()>,
 }
 
 /// What the writer thread keeps up to date for everybody.
@@ -128,6 +129,7 @@ impl Local {
             chance,
             bookmark_every,
             samples: maintain::Samples::default(),
+            rotation: tokio::sync::Mutex::new(()),
         }));
         store.check_keys()?;
         store.load_kinds()?;

@@ -59,7 +59,12 @@ impl Inner {
             None => None,
             Some(token) => {
                 let newest = self.read_one(Backend::bounds).await?.newest;
-                let place = Place::parse(token).filter(|place| place.at <= newest);
+                // A token is no pass into another namespace.
+                let is_its = |place: &Place| {
+                    let namespace = query.namespace.as_deref();
+                    place.at <= newest && namespace.is_none_or(|namespace| namespace == place.namespace)
+                };
+                let place = Place::parse(token).filter(is_its);
                 Some(place.ok_or_else(|| Place::refusal(token))?)
             }
         };

@@ -115,9 +115,9 @@ impl Inner {
             body = body.with_metadata(Head { generation, ..body.head.clone() }, &object);
         }
         let is_last = old.head.deleted_at.is_some() && pending(served, &object).is_empty();
-        // Written anew in another version it is the same object, but no longer needs the old version:
-        // that is how objects are migrated.
-        let is_same = body.payload() == old.payload() && body.head.version == old.head.version;
+        // Written back after its definition has changed, the same object may be in another version or have
+        // other selectable fields: that is how objects are migrated.
+        let is_same = body.payload() == old.payload() && body.head == old.head;
         if is_same && !is_last {
             return self.unchanged(current).await;
         }
@@ -138,7 +138,14 @@ impl Inner {
             return Err(Error::invalid(old.key.to_string(), error).into());
         }
         let status = std::mem::take(object.get_mut("status"));
-        let status = admit::admit_status(served, &object, &old.head, status)?;
+        let mut status = admit::admit_status(served, &object, &old.head, status)?;
+        if definition::is_definition(&old.key.kind) {
+            // Whether a kind is served is not for anybody else to say.
+            let mut whole = current.decode();
+            whole.set("status", status);
+            definition::establish(&mut whole, &self.shared.kinds, self.clock.now());
+            status = whole.status().clone();
+        }
         let fields = admit::status_fields(served, &old.head, &status);
         let body = old.with_status(Head { fields, ..old.head.clone() }, &status);
         admit::check_size(&body)?;

@@ -205,8 +205,10 @@ fn replace(path: &Path, keys: &[Key]) -> io::Result<()> {
     }
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
+    // Left behind by a try that was cut off, perhaps with another mode.
+    let _ = fs::remove_file(&beside);
     let mut options = OpenOptions::new();
-    options.create(true).truncate(true).write(true);
+    options.create_new(true).write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let mut file = options.open(&beside)?;

@@ -41,7 +41,9 @@ impl Writer {
             let newest = writer.newest();
             // Outlives the rows: the newest number must survive even if its row does not.
             writer.execute("UPDATE meta SET value = ?1 WHERE name = 'newest'", params![newest])?;
-            let sql = "SELECT revision FROM log WHERE at < ?1 AND revision < ?2 \
+            // Times rise with revisions, so the first young row ends the search.
+            let sql = "SELECT revision FROM log WHERE revision < ?2 AND revision < \
+                       coalesce((SELECT revision FROM log WHERE at >= ?1 ORDER BY revision LIMIT 1), ?2) \
                        AND revision <= (SELECT value FROM meta WHERE name = 'compacted') \
                        AND NOT EXISTS (SELECT 1 FROM bodies WHERE bodies.revision = log.revision) \
                        ORDER BY revision LIMIT ?3";
@@ -60,9 +62,10 @@ impl Writer {
                 writer.execute("DELETE FROM log WHERE revision = ?1", params![revision])?;
             }
             let room = limit - i64::try_from(revisions.len()).unwrap_or(limit);
-            let sql = "DELETE FROM attempts WHERE id IN (SELECT id FROM attempts WHERE at < ?1 ORDER BY id LIMIT ?2)";
-            let attempts =
-                writer.connection.prepare_cached(sql)?.execute(params![micros(before), room])?;
+            let sql = "DELETE FROM attempts WHERE id IN (SELECT id FROM attempts WHERE id < coalesce(\
+                       (SELECT id FROM attempts WHERE at >= ?1 ORDER BY id LIMIT 1), 9223372036854775807) \
+                       ORDER BY id LIMIT ?2)";
+            let attempts = writer.connection.prepare_cached(sql)?.execute(params![micros(before), room])?;
             Ok(revisions.len() + attempts)
         })
     }

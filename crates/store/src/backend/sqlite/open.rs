@@ -77,6 +77,7 @@ impl Sqlite {
     fn open_with(path: &Path, options: &Options, migrations: &[&str]) -> Result<Self, OpenError> {
         let failed = |source| OpenError::Failed { path: path.to_owned(), source };
         let lock = lock(path)?;
+        touch(path).map_err(|e| failed(e.into()))?;
         let mut connection = Connection::open(path).map_err(|e| failed(e.into()))?;
         let version = version_of(&connection, path, migrations.len())?;
         configure(&connection, options).map_err(|e| failed(e.into()))?;
@@ -91,16 +92,21 @@ impl Sqlite {
     }
 }
 
+/// Makes a file that only its owner can read, if it is not there. SQLite gives its side files the same mode.
+fn touch(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
 fn lock(path: &Path) -> Result<File, OpenError> {
     let failed = |source: io::Error| OpenError::Failed { path: path.to_owned(), source: source.into() };
     // The lock is on a file beside the store: SQLite uses locks on the store itself.
     let mut beside = path.as_os_str().to_owned();
     beside.push(".lock");
-    let mut options = OpenOptions::new();
-    options.create(true).truncate(false).write(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let file = options.open(beside).map_err(failed)?;
+    let file = touch(Path::new(&beside)).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.to_owned() }),
@@ -150,6 +156,8 @@ fn configure(connection: &Connection, options: &Options) -> rusqlite::Result<()>
     connection.pragma_update(None, "cache_size", -16_384)?;
     // A checkpoint every 16 MiB of log instead of 4: fewer stalls of the writer.
     connection.pragma_update(None, "wal_autocheckpoint", 4_096)?;
+    // A log that a long read has let grow shrinks again.
+    connection.pragma_update(None, "journal_size_limit", 64 * 1024 * 1024)?;
     if let Some(bytes) = options.bytes_max {
         let page: u64 =
             connection.pragma_query_value(None, "page_size", |row| row.get::<_, i64>(0))?.unsigned_abs();
@@ -167,7 +175,12 @@ fn migrate(
     if version > 0 && version < migrations.len() {
         let mut target = path.as_os_str().to_owned();
         target.push(format!(".v{version}.backup"));
-        copy(connection, Path::new(&target))?;
+        let mut fresh = target.clone();
+        fresh.push(".new");
+        // Left behind by a try that was cut off.
+        let _ = std::fs::remove_file(&fresh);
+        copy(connection, Path::new(&fresh))?;
+        std::fs::rename(&fresh, &target).map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))?;
     }
     for (i, script) in migrations.iter().enumerate().skip(version) {
         let transaction = connection.transaction()?;
@@ -193,6 +206,8 @@ pub(super) fn copy(connection: &Connection, target: &Path) -> rusqlite::Result<(
     let Some(target) = target.to_str() else {
         return Err(rusqlite::Error::InvalidPath(target.to_owned()));
     };
+    // An empty file is taken for none, but keeps its mode.
+    touch(Path::new(target)).map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))?;
     connection.execute("VACUUM INTO ?1", [target]).map(|_| ())
 }
 
@@ -253,6 +268,32 @@ mod tests {
         };
         assert_eq!(version(&path) as usize, MIGRATIONS.len() + 1);
         assert_eq!(version(&folder.path().join("store.db.v1.backup")) as usize, MIGRATIONS.len());
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn no_file_can_be_read_by_others() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = folder();
+        let store = Sqlite::open(folder.path().join("store.db"), &Options::default()).unwrap();
+        store.backup(&folder.path().join("copy.db")).unwrap();
+        let entries: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap).collect();
+        assert!(entries.len() >= 4, "store, log, lock and copy");
+        for entry in entries {
+            let mode = entry.metadata().unwrap().permissions().mode() & 0o777;
+            assert_eq!(mode, 0o600, "{}", entry.path().display());
+        }
+    }
+
+    #[test]
+    fn a_migration_that_was_cut_off_can_be_tried_again() {
+        let folder = folder();
+        let path = folder.path().join("store.db");
+        drop(Sqlite::open(&path, &Options::default()).unwrap());
+        std::fs::write(folder.path().join("store.db.v1.backup.new"), "half").unwrap();
+        std::fs::write(folder.path().join("store.db.v1.backup"), "earlier").unwrap();
+        let next: Vec<&str> = MIGRATIONS.iter().copied().chain(["CREATE TABLE later (a)"]).collect();
+        Sqlite::open_with(&path, &Options::default(), &next).unwrap();
     }
 
     #[test]

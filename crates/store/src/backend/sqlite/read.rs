@@ -14,6 +14,9 @@ use crate::backend::{
 use crate::contract::ItemKey;
 use crate::work::WorkRow;
 
+/// Payloads read at once where the reader comes back for more: objects may have megabytes.
+const READ_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// Does all of `work` on one state of the file.
 pub(super) fn snapshot<T>(
     connection: &Connection,
@@ -32,6 +35,28 @@ fn all<T>(
     read: impl FnMut(&SqlRow<'_>) -> rusqlite::Result<T>,
 ) -> rusqlite::Result<Vec<T>> {
     connection.prepare_cached(sql)?.query_map(params, read)?.collect()
+}
+
+/// The first rows that together weigh no more than [`READ_BYTES_MAX`], but at least one.
+fn some<T>(
+    connection: &Connection,
+    sql: &str,
+    params: impl Params,
+    read: impl Fn(&SqlRow<'_>) -> rusqlite::Result<T>,
+    weigh: impl Fn(&T) -> usize,
+) -> rusqlite::Result<Vec<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params)?;
+    let (mut taken, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        let item = read(row)?;
+        bytes += weigh(&item);
+        taken.push(item);
+        if bytes > READ_BYTES_MAX {
+            break;
+        }
+    }
+    Ok(taken)
 }
 
 fn one<T>(
@@ -92,7 +117,7 @@ fn rows_at(connection: &Connection, scan: &Scan<'_>, at: Revision) -> rusqlite::
     let (after_namespace, after_name) = scan.after.unwrap_or((scan.namespace.unwrap_or_default(), ""));
     let sql = if scan.namespace.is_some() { of_namespace } else { of_kind };
     let mut statement = connection.prepare_cached(sql)?;
-    let mut places = statement.query(params![kind, after_namespace, after_name])?;
+    let mut places = statement.query(params![kind, scan.namespace.unwrap_or(after_namespace), after_name])?;
     let mut heads = connection.prepare_cached("SELECT head FROM log WHERE revision = ?1")?;
     let mut bodies = connection.prepare_cached("SELECT payload FROM bodies WHERE revision = ?1")?;
     while let Some(place) = places.next()? {
@@ -165,7 +190,10 @@ pub(super) fn tail(connection: &Connection, after: Revision, limit: usize) -> Re
         Ok(Change { row, act, previous })
     };
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    all(connection, sql, params![number_of(after), limit], read).map_err(failure)
+    let weight = |change: &Change| {
+        change.row.payload.len() + change.previous.as_ref().map_or(0, |row| row.payload.len())
+    };
+    some(connection, sql, params![number_of(after), limit], read, weight).map_err(failure)
 }
 
 pub(super) fn history(
@@ -256,7 +284,7 @@ pub(super) fn payloads(
         Ok(Payload { place: row.get::<_, i64>(0)?.cast_unsigned(), owner, bytes: bytes_of(row, 1)? })
     };
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    all(connection, sql, params![after.cast_signed(), limit], read)
+    some(connection, sql, params![after.cast_signed(), limit], read, |payload: &Payload| payload.bytes.len())
 }
 
 /// A key from four columns: group, kind, namespace, name.

@@ -219,3 +219,12 @@ pub async fn of_namespaces_end_with_their_finalizer(own: &Own) {
     own.store.update(object, &by()).await.unwrap();
     refused!(own.store.get(&key).await, Error::NotFound { .. });
 }
+
+/// A definition stays established, whatever somebody writes into its status.
+pub async fn stay_served_whatever_is_written_into_their_status(own: &Own) {
+    let widgets = own.subject.widgets().await;
+    let mut definition = own.store.get(&widgets.definition).await.unwrap().decode();
+    definition.set("status", json!({"storedVersions": ["v9"]}));
+    own.store.update_status(definition, &by()).await.unwrap();
+    widgets.create("a", json!({"n": 1})).await;
+}

@@ -135,6 +135,7 @@ macro_rules! own_suite {
                     move_to_a_new_version_when_objects_are_written_back,
                     can_change_while_objects_are_made,
                     of_namespaces_end_with_their_finalizer,
+                    stay_served_whatever_is_written_into_their_status,
                 ]
             );
             $crate::conformance_theme!(
@@ -156,6 +157,8 @@ macro_rules! own_suite {
                     name_metadata_of_the_wrong_type,
                     name_secrets_that_are_not_base64,
                     bound_the_size_of_patches,
+                    bound_the_depth_of_objects,
+                    keep_tokens_to_their_namespace,
                 ]
             );
             $crate::conformance_theme!(

@@ -130,6 +130,7 @@ pub async fn name_secrets_that_are_not_base64(own: &Own) {
         ("data", json!({"a": "not base64!"}), "data[a]"),
         ("stringData", json!({"a": 1}), "stringData[a]"),
         ("stringData", json!([]), "stringData"),
+        ("stringData", json!("not base64!"), "stringData"),
         ("data", json!({"a/b": "eA=="}), "data[a/b]"),
     ] {
         let mut secret = Object::new(&GroupKind::new("", "Secret").at_version("v1"), "default", "a");
@@ -146,4 +147,29 @@ pub async fn bound_the_size_of_patches(_: &Own) {
     let operations: Vec<Value> =
         (0..10_001).map(|i| json!({"op": "add", "path": "/a", "value": i})).collect();
     assert!(Patch::json(json!(operations)).is_err());
+}
+
+/// Objects are nested only so deep that they can be read again, whichever way they grow.
+pub async fn bound_the_depth_of_objects(own: &Own) {
+    let definition = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let widgets = own.subject.widgets_of(crate::conformance::Definition::of(definition)).await;
+    let nested = |levels| (0..levels).fold(json!(1), |inner, _| json!({"d": inner}));
+    assert_eq!(invalid_fields(widgets.try_create(widgets.object("a", nested(125))).await), ["spec"]);
+    let stored = widgets.create("a", nested(60)).await;
+    let bottom = format!("/spec{}", "/d".repeat(60));
+    let graft = json!([{"op": "copy", "from": "/spec", "path": bottom}]);
+    assert_eq!(invalid_fields(widgets.try_operations("a", graft).await), ["patch"]);
+    let status = widgets.try_status(&stored, nested(125)).await;
+    assert_eq!(invalid_fields(status), ["status"]);
+    assert_eq!(widgets.get("a").await, stored);
+}
+
+/// A token of one namespace opens no other.
+pub async fn keep_tokens_to_their_namespace(own: &Own) {
+    let widgets = own.subject.widgets().await;
+    widgets.create("a", json!({"n": 1})).await;
+    let elsewhere = widgets.query().in_namespace("default");
+    let token = format!("{}/{}/-", own.store.newest().await.unwrap(), widgets.namespace);
+    let request = PageRequest { limit: None, token: Some(token) };
+    assert_eq!(invalid_fields(own.store.list(&elsewhere, &request).await), ["continue"]);
 }
