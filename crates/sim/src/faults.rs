@@ -6,35 +6,72 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use concert_model::{Encoded, GroupKind, Object, ObjectKey, Patch, ResourceVersion, Revision, Timestamp};
 use concert_store::backend::{
     Attempt, Backend, Bounds, Change, Failure, Memory, Past, Payload, Range, Row, Scan, Shelf, Txn, Verdict,
 };
 use concert_store::{
-    By, Chance, Clock, Delete, Deleted, Error, Event, Events, ItemKey, Kind, Page, PageRequest, Part, Query,
-    Result, Store, WorkRow,
+    By, Chance, Clock, Delete, Deleted, Error, Event, Events, Fence, ItemKey, Kind, Local, Page, PageRequest,
+    Part, Query, Result, Store, Work, WorkRow,
 };
 use futures_util::stream;
 
 use crate::executor::Executor;
+
+/// What can go wrong between a process and its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    /// A request, or an event, comes late.
+    Late,
+    /// A request does not arrive.
+    LostRequest,
+    /// An answer does not arrive.
+    LostAnswer,
+    /// A write is refused as if somebody had been faster.
+    Conflict,
+    /// A read shows what was there before.
+    Stale,
+    /// An event is never told.
+    LostEvent,
+    /// An event is told twice.
+    RepeatedEvent,
+    /// A watch ends.
+    Cut,
+}
 
 /// Whether faults happen at all, and of which sort. Shared by everything that can fail.
 #[derive(Clone)]
 pub struct Weather {
     is_bad: Arc<AtomicBool>,
     is_lossy: bool,
+    hits: Arc<Mutex<BTreeMap<Fault, u64>>>,
 }
 
 impl Weather {
     /// Fine weather. A lossy one, once it is bad, breaks what a store promises: reads are stale and
     /// watches lose events without a word.
     pub fn new(is_lossy: bool) -> Self {
-        Self { is_bad: Arc::default(), is_lossy }
+        Self { is_bad: Arc::default(), is_lossy, hits: Arc::default() }
     }
 
     /// True if bad weather breaks what a store promises.
     pub fn is_lossy(&self) -> bool {
         self.is_lossy
+    }
+
+    /// Whether `fault` happens now, which it does with this probability while the weather is bad.
+    pub fn strikes(&self, fault: Fault, probability: f64, chance: &Chance) -> bool {
+        let is_hit = self.is_bad() && chance.is_hit(probability);
+        if is_hit {
+            *self.hits.lock().unwrap_or_else(PoisonError::into_inner).entry(fault).or_default() += 1;
+        }
+        is_hit
+    }
+
+    /// How often what went wrong.
+    pub fn hits(&self) -> BTreeMap<Fault, u64> {
+        self.hits.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Starts or ends the bad weather.
@@ -145,7 +182,7 @@ const STALE_STATES: usize = 5;
 
 /// A store at the other end of a bad connection.
 pub struct Remote {
-    store: Arc<dyn Store>,
+    store: Local,
     executor: Executor,
     chance: Chance,
     weather: Weather,
@@ -155,30 +192,32 @@ pub struct Remote {
 
 impl Remote {
     /// `store`, seen through `weather`.
-    pub fn new(store: Arc<dyn Store>, executor: Executor, chance: Chance, weather: Weather) -> Self {
+    pub fn new(store: Local, executor: Executor, chance: Chance, weather: Weather) -> Self {
         Self { store, executor, chance, weather, seen: Mutex::default() }
     }
 
-    fn is_hit(&self, probability: f64) -> bool {
-        self.weather.is_bad() && self.chance.is_hit(probability)
+    fn strikes(&self, fault: Fault, probability: f64) -> bool {
+        self.weather.strikes(fault, probability, &self.chance)
     }
 
     /// The way there.
     async fn travel(&self) -> Result<()> {
-        let bound = if self.is_hit(0.03) { 3_000 } else { 5 };
+        let bound = if self.strikes(Fault::Late, 0.03) { 3_000 } else { 5 };
         self.executor.sleep(Duration::from_millis(self.chance.below(bound))).await;
-        if self.is_hit(0.03) { Err(Error::unavailable("the request was lost")) } else { Ok(()) }
+        let is_lost = self.strikes(Fault::LostRequest, 0.03);
+        if is_lost { Err(Error::unavailable("the request was lost")) } else { Ok(()) }
     }
 
     /// The way back.
     async fn answer<T>(&self, result: Result<T>) -> Result<T> {
         self.executor.sleep(Duration::from_millis(self.chance.below(5))).await;
-        if self.is_hit(0.03) { Err(Error::unavailable("the answer was lost")) } else { result }
+        let is_lost = self.strikes(Fault::LostAnswer, 0.03);
+        if is_lost { Err(Error::unavailable("the answer was lost")) } else { result }
     }
 
     /// Something that was read some time ago.
     fn stale(&self, key: &ObjectKey) -> Option<Encoded> {
-        if !self.weather.is_lossy() || !self.is_hit(0.1) {
+        if !self.weather.is_lossy() || !self.strikes(Fault::Stale, 0.1) {
             return None;
         }
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -187,7 +226,7 @@ impl Remote {
     }
 
     fn maybe_conflict(&self, key: impl FnOnce() -> Option<ObjectKey>) -> Result<()> {
-        match key().filter(|_| self.is_hit(0.05)) {
+        match key().filter(|_| self.strikes(Fault::Conflict, 0.05)) {
             Some(key) => Err(Error::Conflict { key }),
             None => Ok(()),
         }
@@ -271,6 +310,40 @@ impl Store for Remote {
     }
 }
 
+/// Work state travels the same way.
+#[async_trait]
+impl Work for Remote {
+    async fn read(&self, item: &ItemKey) -> Result<Option<WorkRow>> {
+        self.travel().await?;
+        let result = self.store.read(item).await;
+        self.answer(result).await
+    }
+
+    async fn scan(&self, controller: &str) -> Result<Vec<WorkRow>> {
+        self.travel().await?;
+        let result = self.store.scan(controller).await;
+        self.answer(result).await
+    }
+
+    async fn claim(&self, item: &ItemKey, seen: u64, body: Bytes) -> Result<Fence> {
+        self.travel().await?;
+        let result = self.store.claim(item, seen, body).await;
+        self.answer(result).await
+    }
+
+    async fn save(&self, fence: &Fence, body: Bytes) -> Result<()> {
+        self.travel().await?;
+        let result = self.store.save(fence, body).await;
+        self.answer(result).await
+    }
+
+    async fn forget(&self, fence: &Fence) -> Result<()> {
+        self.travel().await?;
+        let result = self.store.forget(fence).await;
+        self.answer(result).await
+    }
+}
+
 /// One watch through bad weather: events are late, lost, repeated, or the watch ends.
 struct Connection {
     events: Events,
@@ -283,7 +356,7 @@ struct Connection {
 
 impl Connection {
     async fn next(mut self) -> Option<(Result<Event>, Self)> {
-        let is_hit = |it: &Self, probability| it.weather.is_bad() && it.chance.is_hit(probability);
+        let strikes = |it: &Self, fault, probability| it.weather.strikes(fault, probability, &it.chance);
         loop {
             if self.has_ended {
                 return None;
@@ -292,18 +365,18 @@ impl Connection {
                 return Some((Ok(event), self));
             }
             let event = self.events.next().await?;
-            let bound = if is_hit(&self, 0.05) { 5_000 } else { 3 };
+            let bound = if strikes(&self, Fault::Late, 0.05) { 5_000 } else { 3 };
             self.executor.sleep(Duration::from_millis(self.chance.below(bound))).await;
-            if is_hit(&self, 0.03) {
+            if strikes(&self, Fault::Cut, 0.03) {
                 self.has_ended = true;
                 let is_expired = self.chance.is_hit(0.5);
                 return is_expired.then(|| (Err(Error::Expired), self));
             }
             let is_change = event.as_ref().is_ok_and(|event| event.object().is_some());
-            if is_change && self.weather.is_lossy() && is_hit(&self, 0.03) {
+            if is_change && self.weather.is_lossy() && strikes(&self, Fault::LostEvent, 0.03) {
                 continue;
             }
-            if is_change && is_hit(&self, 0.05) {
+            if is_change && strikes(&self, Fault::RepeatedEvent, 0.05) {
                 self.again = event.as_ref().ok().cloned();
             }
             return Some((event, self));

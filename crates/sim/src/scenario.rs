@@ -12,7 +12,7 @@ use futures_util::FutureExt;
 use serde_json::json;
 
 use crate::executor::{Executor, Group};
-use crate::faults::{Disk, Remote, Weather};
+use crate::faults::{Disk, Fault, Remote, Weather};
 use crate::toy::decide::is_ready;
 use crate::toy::run::{Bug, Toy};
 use crate::toy::{self, thing_of};
@@ -61,12 +61,26 @@ pub struct Counts {
     pub kills: u64,
     /// Processes stopped for a while.
     pub freezes: u64,
+    /// Processes asked to stop.
+    pub stops: u64,
+    /// What else went wrong.
+    pub faults: BTreeMap<Fault, u64>,
     /// Tasks polled.
     pub steps: u64,
 }
 
-/// Lives the life of `seed`, with a planted bug if one is given.
+/// Lives the life of `seed`, with a planted bug if one is given. A life that panics is a bad one.
 pub fn run(seed: u64, bug: Option<Bug>) -> Report {
+    std::panic::catch_unwind(|| live(seed, bug)).unwrap_or_else(|panic| {
+        let texts =
+            [panic.downcast_ref::<String>().map(String::as_str), panic.downcast_ref::<&str>().copied()];
+        let text = texts.into_iter().flatten().next().unwrap_or("without a word");
+        let violations = vec![format!("it panicked: {text}")];
+        Report { seed, violations, trace: Vec::new(), fingerprint: 0, counts: Counts::default() }
+    })
+}
+
+fn live(seed: u64, bug: Option<Bug>) -> Report {
     let mut life = Life::begin(seed, bug);
     for _ in 0..TURNS {
         life.turn();
@@ -80,6 +94,7 @@ pub fn run(seed: u64, bug: Option<Bug>) -> Report {
 struct Process {
     group: Group,
     engine: Engine,
+    tasks: Tasks,
 }
 
 struct Life {
@@ -92,6 +107,8 @@ struct Life {
     store: Option<Local>,
     starts: u32,
     processes: BTreeMap<u32, Process>,
+    /// Asked to stop, and on their way.
+    leaving: Vec<Process>,
     trace: Vec<String>,
     counts: Counts,
     violations: Vec<String>,
@@ -116,6 +133,7 @@ impl Life {
             store: None,
             starts: 0,
             processes: BTreeMap::new(),
+            leaving: Vec::new(),
             trace: Vec::new(),
             counts: Counts::default(),
             violations: Vec::new(),
@@ -147,13 +165,12 @@ impl Life {
         self.note(format!("process {process} starts as {}", self.starts));
         let clock: Arc<dyn Clock> = Arc::new(self.executor.clone());
         let (executor, chance) = (self.executor.clone(), self.chance.fork());
-        let remote =
-            Remote::new(Arc::new(store.clone()), executor.clone(), chance.fork(), self.weather.clone());
-        let remote: Arc<dyn Store> = Arc::new(remote);
+        let remote = Remote::new(store, executor.clone(), chance.fork(), self.weather.clone());
+        let remote = Arc::new(remote);
         let tasks = Tasks::new(self.executor.spawner(group), clock.clone());
         let engine = Engine::new(remote.clone(), clock.clone(), chance.fork(), tasks.clone());
-        let toy = Arc::new(Toy::new(remote, self.world.clone(), executor, self.bug));
-        let work = Arc::new(store);
+        let toy = Arc::new(Toy::new(remote.clone(), self.world.clone(), executor, self.bug));
+        let work = remote.clone();
         let seat = Arc::new(RowSeat::new(work.clone(), "toy"));
         let is_polling = self.weather.is_lossy();
         let build = move |fence| {
@@ -162,7 +179,7 @@ impl Life {
             let builder = if is_polling { builder.poll(POLL).relist(Some(RELIST)) } else { builder };
             vec![builder.durability(Durability::Outcomes(work.clone())).fence(fence).build()]
         };
-        self.processes.insert(process, Process { group, engine: engine.clone() });
+        self.processes.insert(process, Process { group, engine: engine.clone(), tasks: tasks.clone() });
         let duty = Arc::new(Controllers::new(engine, Duration::from_secs(5), build));
         let election =
             Election::new(seat, ElectionConfig::new(format!("process-{}", self.starts)), clock, chance);
@@ -182,6 +199,7 @@ impl Life {
                 self.disk.light_fuse(commits);
             }
             70..75 => self.compact(),
+            75..82 => self.stop(),
             _ => {}
         }
         if self.disk.is_dead() {
@@ -223,10 +241,35 @@ impl Life {
         let process = self.chance.below(u64::from(PROCESSES)) as u32;
         self.note(format!("process {process} is killed"));
         self.counts.kills += 1;
-        if let Some(process) = self.processes.get(&process) {
+        if let Some(process) = self.processes.remove(&process) {
+            self.check_health(&process);
             self.executor.kill(process.group);
         }
         self.start(process);
+    }
+
+    /// Asks a process to stop, and starts its successor at once.
+    fn stop(&mut self) {
+        let process = self.chance.below(u64::from(PROCESSES)) as u32;
+        self.note(format!("process {process} is asked to stop"));
+        self.counts.stops += 1;
+        if let Some(process) = self.processes.remove(&process) {
+            self.check_health(&process);
+            process.tasks.shutdown().request();
+            self.leaving.push(process);
+        }
+        self.start(process);
+    }
+
+    /// Nothing in an engine may die, whatever the weather.
+    fn check_health(&mut self, process: &Process) {
+        if process.tasks.root().is_requested() {
+            self.violations.push("a task of an engine has died".into());
+        }
+        let panics: u64 = process.engine.controllers().iter().map(|summary| summary.panics).sum();
+        if panics > 0 {
+            self.violations.push(format!("{panics} reconciles have panicked"));
+        }
     }
 
     fn freeze(&mut self) {
@@ -249,7 +292,11 @@ impl Life {
     fn crash(&mut self) {
         self.note("the store has died and is opened again".into());
         self.counts.crashes += 1;
+        for process in std::mem::take(&mut self.leaving) {
+            self.executor.kill(process.group);
+        }
         for process in std::mem::take(&mut self.processes).into_values() {
+            self.check_health(&process);
             self.executor.kill(process.group);
         }
         self.store = None;
@@ -271,13 +318,27 @@ impl Life {
         if !self.violations.is_empty() {
             self.explain();
         }
-        let before = (self.disk.newest(), self.world.truth().mutations);
+        let look = |life: &Self| {
+            let truth = life.world.truth();
+            (life.disk.newest(), truth.mutations, truth.runs)
+        };
+        let before = look(self);
         self.executor.run_for(QUIET);
-        let after = (self.disk.newest(), self.world.truth().mutations);
-        if after != before {
+        let after = look(self);
+        if (after.0, after.1) != (before.0, before.1) {
             let (Revision(from), Revision(to)) = (before.0, after.0);
             let text = format!("not quiet: revisions {from} to {to}, effects {} to {}", before.1, after.1);
             self.violations.push(text);
+        }
+        // Who does not poll has no reason to run at all.
+        let polls = QUIET.div_duration_f64(POLL) + QUIET.div_duration_f64(RELIST) + 2.0;
+        let runs_max = if self.weather.is_lossy() { NAMES.len() as f64 * polls } else { 0.0 };
+        let runs = after.2 - before.2;
+        if runs as f64 > runs_max {
+            self.violations.push(format!("not quiet: {runs} runs, at most {runs_max} have a reason"));
+        }
+        for process in std::mem::take(&mut self.processes).values() {
+            self.check_health(process);
         }
         self.violations.append(&mut self.world.truth().violations);
     }
@@ -356,6 +417,7 @@ impl Life {
         self.counts.deletes = truth.deletes.values().copied().map(u64::from).sum();
         self.counts.fenced = truth.fenced;
         drop(truth);
+        self.counts.faults = self.weather.hits();
         self.counts.steps = self.executor.steps();
         let (violations, trace, counts) = (self.violations, self.trace, self.counts);
         Report { seed, violations, trace, fingerprint: self.executor.fingerprint(), counts }

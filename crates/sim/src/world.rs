@@ -62,6 +62,8 @@ pub struct Truth {
     pub mutations: u64,
     /// Calls turned away because a newer owner had called.
     pub fenced: u64,
+    /// Runs of reconcilers.
+    pub runs: u64,
     /// Broken promises, in words.
     pub violations: Vec<String>,
     newest_fence: u64,

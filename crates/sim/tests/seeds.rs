@@ -1,5 +1,6 @@
 //! A thousand lives, and proof that a bad one would be noticed.
 
+use concert_sim::faults::Fault;
 use concert_sim::scenario::{self, Counts, Report};
 use concert_sim::toy::run::Bug;
 
@@ -34,8 +35,22 @@ fn a_thousand_seeds_keep_every_promise() {
         ("crashes", sum(|c| c.crashes)),
         ("kills", sum(|c| c.kills)),
         ("freezes", sum(|c| c.freezes)),
+        ("stops", sum(|c| c.stops)),
     ] {
         assert!(count >= 100, "only {count} {what} in all lives: they prove little");
+    }
+    for fault in [
+        Fault::Late,
+        Fault::LostRequest,
+        Fault::LostAnswer,
+        Fault::Conflict,
+        Fault::Stale,
+        Fault::LostEvent,
+        Fault::RepeatedEvent,
+        Fault::Cut,
+    ] {
+        let count: u64 = reports.iter().filter_map(|r| r.counts.faults.get(&fault)).sum();
+        assert!(count >= 100, "only {count} times {fault:?} in all lives: they prove little");
     }
 }
 

@@ -14,9 +14,10 @@ use crate::queue::{Full, Item, ItemId, Lane, Next, Placed, Queue, Reason};
 use crate::spread::spread;
 
 use super::note::{Claim, Note};
+use super::park::Unverified;
 use super::restore::Restored;
 use super::state::ItemState;
-use super::waits::Waits;
+use super::waits::{Scope, Waits};
 
 pub(super) struct Core {
     pub queue: Queue<Note>,
@@ -34,9 +35,10 @@ pub(super) struct Core {
     runs: u64,
     adds: Counter,
     chance: Chance,
-    /// Parked items whose waits are still to be compared with what is, and whether changes may have
-    /// been missed since they were read.
-    pub(super) unverified: BTreeMap<ObjectKey, bool>,
+    /// Parked items whose waits are still to be compared with what is.
+    pub(super) unverified: BTreeMap<ObjectKey, Unverified>,
+    /// Those of them that cannot be before a watch has begun, by what it covers.
+    pub(super) unwatched: BTreeMap<Scope, BTreeMap<ObjectKey, Unverified>>,
     /// Which list of the main source is the latest.
     pub(super) list: u16,
 }
@@ -49,6 +51,8 @@ pub(super) struct Policy {
     pub poll: Option<Duration>,
     /// Whether items are kept that no source says exist.
     pub keeps_unknown: bool,
+    /// Whether there are sources beside the main one.
+    pub has_related: bool,
     pub is_durable: bool,
 }
 
@@ -68,6 +72,8 @@ pub(super) struct Run {
     pub attempt: u32,
     /// Counts all runs of the controller.
     pub number: u64,
+    /// Of the object as last seen before the run.
+    pub version: u64,
 }
 
 impl Core {
@@ -85,6 +91,7 @@ impl Core {
             adds,
             chance,
             unverified: BTreeMap::new(),
+            unwatched: BTreeMap::new(),
             list: 0,
         }
     }
@@ -108,10 +115,9 @@ impl Core {
             let note = self.queue.note_mut(item.id);
             let waits = note.detail.as_mut().map(|it| std::mem::take(&mut it.waits)).unwrap_or_default();
             self.runs += 1;
-            runs.push(Run { attempt: note.attempt, item, number: self.runs });
+            runs.push(Run { attempt: note.attempt, version: note.version, item, number: self.runs });
             if let Some(run) = runs.last().filter(|_| !waits.is_empty()) {
-                self.waits.remove(&run.item.key, &waits);
-                self.rings.parking = true;
+                self.unpark(&run.item.key, &waits);
             }
         }
         // Others may be idle: whoever wakes up passes the bell on.
@@ -125,11 +131,12 @@ impl Core {
         }
     }
 
-    /// Ends a run.
-    pub fn settle(&mut self, id: ItemId, outcome: Outcome, now: Duration) {
+    /// Ends a run that began with `version` of its object.
+    pub fn settle(&mut self, id: ItemId, version: u64, outcome: Outcome, now: Duration) {
         let claim = self.queue.note(id).detail.as_ref().and_then(|it| it.row);
         let Some(key) = self.queue.key(id).cloned() else { return };
-        self.queue.note_mut(id).outcome = Some(outcome.kind());
+        let note = self.queue.note_mut(id);
+        (note.outcome, note.ran) = (Some(outcome.kind()), version);
         let mut waits = Vec::new();
         let next = match outcome {
             Outcome::Done => self.next_poll(id, &key, now),
@@ -174,8 +181,8 @@ impl Core {
             return;
         };
         self.ring_for(placed);
-        // What is to run again anyway need not be parked.
-        if !waits.is_empty() && placed == Placed::Merged {
+        // What runs again at once need not be parked.
+        if !waits.is_empty() && placed != Placed::Ready {
             self.park(id, &key, waits, false);
         }
         self.mark_unsaved(id, &key);
@@ -229,6 +236,7 @@ impl Core {
     fn restore(&mut self, id: ItemId, key: &ObjectKey, saved: Restored, now: Duration) -> bool {
         let note = self.queue.note_mut(id);
         (note.attempt, note.outcome) = (saved.row.attempt, Some(saved.row.outcome));
+        note.ran = saved.row.version;
         let detail = note.detail_mut();
         (detail.error, detail.row) = (saved.row.error.clone(), Some(Claim::Found(saved.fence)));
         match (saved.row.outcome, saved.due) {
@@ -270,7 +278,8 @@ impl Core {
         }
     }
 
-    fn mark_unsaved(&mut self, id: ItemId, key: &ObjectKey) {
+    /// Has the row of an item written or dropped if it does not say what it should.
+    pub(super) fn mark_unsaved(&mut self, id: ItemId, key: &ObjectKey) {
         if !self.policy.is_durable {
             return;
         }

@@ -12,6 +12,11 @@ pub(super) struct Note {
     pub fingerprint: u64,
     /// Of the object as last seen by the main source; 0 if it has none.
     pub generation: i64,
+    /// Of the object as last seen by the main source: which incarnation, and what of it counts after a
+    /// restart.
+    pub version: u64,
+    /// The version that the run began with which `outcome` is of. A later one it may not have seen.
+    pub ran: u64,
     pub detail: Option<Box<Detail>>,
     pub attempt: u32,
     pub outcome: Option<OutcomeKind>,
@@ -56,12 +61,6 @@ pub(super) struct Saved {
 }
 
 impl Note {
-    /// What the object was like when its outcome was saved: by generation, which the writes of a
-    /// status leave alone, or else by all that counts as a change.
-    pub fn version(&self) -> u64 {
-        u64::try_from(self.generation).ok().filter(|it| *it > 0).unwrap_or(self.fingerprint)
-    }
-
     pub fn detail_mut(&mut self) -> &mut Detail {
         self.detail.get_or_insert_default()
     }
@@ -75,10 +74,19 @@ impl Note {
         self.attempt = 0;
         if let Some(detail) = &mut self.detail {
             (detail.error, detail.delay) = (None, None);
-            if detail.waits.is_empty() && detail.row.is_none() {
-                self.detail = None;
+            if detail.row.is_none() {
+                detail.saved = None;
             }
         }
+        self.tidy();
+    }
+
+    /// Drops the box if there is nothing in it.
+    pub fn tidy(&mut self) {
+        self.detail.take_if(|it| {
+            let has_row = it.row.is_some() || it.saved.is_some();
+            !has_row && it.error.is_none() && it.waits.is_empty() && it.delay.is_none()
+        });
     }
 
     /// What a row would have to say; none if it needs none.
@@ -91,7 +99,7 @@ impl Note {
             error: detail.and_then(|it| it.error.clone()),
             waits: self.waits().to_vec(),
             delay: detail.and_then(|it| it.delay),
-            version: self.version(),
+            version: self.ran,
         })
     }
 }

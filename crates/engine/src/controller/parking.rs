@@ -17,6 +17,7 @@ use crate::follow::{Change, Follow};
 use crate::outcome::Wait;
 use crate::shutdown::Shutdown;
 
+use super::park::Unverified;
 use super::shared::Shared;
 use super::waits::Scope;
 
@@ -34,7 +35,9 @@ pub(super) async fn run(shared: Arc<Shared>, chance: Chance, shutdown: Shutdown)
     let mut lot =
         Lot { shared: shared.clone(), chance, shutdown: shutdown.clone(), watches: BTreeMap::new() };
     let mut follows: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
-    let mut checks: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
+    let mut checks: FuturesUnordered<BoxFuture<'static, Option<Verify>>> = FuturesUnordered::new();
+    // At most one for each parked item, of which there are no more than the queue may know.
+    let mut rests: FuturesUnordered<BoxFuture<'static, ()>> = FuturesUnordered::new();
     let mut alarm = Alarm::new(shared.clock.clone());
     loop {
         follows.extend(lot.start_watches());
@@ -44,7 +47,8 @@ pub(super) async fn run(shared: Arc<Shared>, chance: Chance, shutdown: Shutdown)
             biased;
             () = &mut stop => return,
             Some(()) = follows.next() => {}
-            Some(()) = checks.next() => {}
+            Some(failed) = checks.next() => rests.extend(failed.map(Verify::rest)),
+            Some(()) = rests.next() => {}
             () = shared.bells.parking.notified() => {}
             () = alarm.ring() => {}
         }
@@ -92,7 +96,7 @@ impl Lot {
                 return true;
             }
             watch.end.request();
-            self.shared.with(|core| core.waits.set_watched(scope, false));
+            self.shared.with(|core| core.scope_unwatched(scope));
             false
         });
         self.watches.values().filter_map(|it| it.unused_since).min().map(|since| since + LINGER)
@@ -118,11 +122,12 @@ impl Lot {
         })
     }
 
-    fn verifications(&self, max: usize) -> Vec<BoxFuture<'static, ()>> {
+    fn verifications(&self, max: usize) -> Vec<BoxFuture<'static, Option<Verify>>> {
         let ripe = self.shared.with(|core| core.take_unverified(max));
-        let begin = |(item, has_gap, waits)| {
-            let verify = Verify { shared: self.shared.clone(), chance: self.chance.clone(), item, has_gap };
-            Box::pin(async move { verify.run(waits).await }) as BoxFuture<'static, ()>
+        let begin = |(item, unverified, waits)| {
+            let (shared, chance) = (self.shared.clone(), self.chance.clone());
+            let verify = Verify { shared, chance, item, unverified };
+            Box::pin(verify.run(waits)) as BoxFuture<'static, Option<Verify>>
         };
         ripe.into_iter().map(begin).collect()
     }
@@ -133,41 +138,53 @@ struct Verify {
     shared: Arc<Shared>,
     chance: Chance,
     item: ObjectKey,
-    has_gap: bool,
+    unverified: Unverified,
 }
 
 impl Verify {
-    async fn run(&self, waits: Vec<Wait>) {
+    /// Returns itself if it must be tried again.
+    async fn run(self, waits: Vec<Wait>) -> Option<Self> {
+        let mut has_failed = false;
         for wait in &waits {
-            if self.is_outdated(wait).await {
-                let now = self.shared.now();
-                return self.shared.with(|core| core.wake_item(&self.item, now));
+            match self.is_outdated(wait).await {
+                Ok(false) => {}
+                Ok(true) => {
+                    let now = self.shared.now();
+                    self.shared.with(|core| core.wake_item(&self.item, now));
+                    return None;
+                }
+                Err(error) => {
+                    has_failed = true;
+                    warn!(item = %self.item, %wait, %error, "cannot compare what is waited for");
+                }
             }
         }
+        has_failed.then_some(self)
     }
 
-    async fn is_outdated(&self, wait: &Wait) -> bool {
-        let mut failures = 0;
-        loop {
-            let result = match wait {
-                Wait::Object { key, .. } => match self.shared.store.get(key).await {
-                    Ok(object) => Ok(wait.is_outdated(Some(&object), self.has_gap)),
-                    Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => {
-                        Ok(wait.is_outdated(None, self.has_gap))
-                    }
-                    Err(error) => Err(error),
-                },
-                Wait::Label { label, seen } => match &self.shared.versions {
-                    Some(versions) => versions.version(label).await.map(|now| now != *seen),
-                    None => Ok(self.has_gap),
-                },
-            };
-            match result {
-                Ok(is_outdated) => return is_outdated,
-                Err(error) => warn!(item = %self.item, %wait, %error, "cannot compare what is waited for"),
-            }
-            failures += 1;
-            self.shared.clock.sleep(RETRY.delay(failures, &self.chance)).await;
+    /// Stands in line again after a while. Not one of the checks: others need not wait for what fails.
+    fn rest(mut self) -> BoxFuture<'static, ()> {
+        self.unverified.failures = self.unverified.failures.saturating_add(1);
+        Box::pin(async move {
+            self.shared.clock.sleep(RETRY.delay(self.unverified.failures, &self.chance)).await;
+            self.shared.with(|core| core.verify(self.item, self.unverified));
+        })
+    }
+
+    async fn is_outdated(&self, wait: &Wait) -> Result<bool, Error> {
+        let has_gap = self.unverified.has_gap;
+        match wait {
+            Wait::Object { key, .. } => match self.shared.store.get(key).await {
+                Ok(object) => Ok(wait.is_outdated(Some(&object), has_gap)),
+                Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => {
+                    Ok(wait.is_outdated(None, has_gap))
+                }
+                Err(error) => Err(error),
+            },
+            Wait::Label { label, seen } => match &self.shared.versions {
+                Some(versions) => versions.version(label).await.map(|now| now != *seen),
+                None => Ok(has_gap),
+            },
         }
     }
 }

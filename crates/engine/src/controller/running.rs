@@ -67,12 +67,13 @@ impl Running {
     }
 }
 
-fn share(controller: &Controller, surroundings: &Surroundings) -> Shared {
+pub(super) fn share(controller: &Controller, surroundings: &Surroundings) -> Shared {
     let policy = Policy {
         capacity: controller.capacity,
         backoff: controller.backoff,
         poll: controller.poll,
         keeps_unknown: controller.objects.is_none(),
+        has_related: !controller.sources.is_empty(),
         is_durable: matches!(controller.durability, Durability::Outcomes(_)),
     };
     let chance = surroundings.chance.fork();

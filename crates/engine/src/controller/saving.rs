@@ -63,7 +63,10 @@ pub(super) async fn run(shared: Arc<Shared>, work: Arc<dyn Work>, chance: Chance
 }
 
 fn take_jobs(core: &mut Core) -> Vec<Job> {
-    let mut jobs = Vec::new();
+    // First: an item that came back cannot claim its row before the one it had is dropped.
+    let orphans =
+        core.orphans.drain(..).map(|(item, claim)| Job { item, key: None, claim: Some(claim), row: None });
+    let mut jobs: Vec<Job> = orphans.collect();
     while jobs.len() < BATCH {
         let Some(key) = core.unsaved.pop_front() else { break };
         let Some(id) = core.queue.find(&key) else { continue };
@@ -76,9 +79,6 @@ fn take_jobs(core: &mut Core) -> Vec<Job> {
             jobs.push(Job { item: key.to_string().into(), key: Some(key), claim, row });
         }
     }
-    let orphans =
-        core.orphans.drain(..).map(|(item, claim)| Job { item, key: None, claim: Some(claim), row: None });
-    jobs.extend(orphans);
     jobs
 }
 
@@ -89,12 +89,23 @@ struct Saving {
 }
 
 impl Saving {
-    async fn save(&self, job: Job) {
+    async fn save(&self, mut job: Job) {
         let item = ItemKey { controller: self.shared.name.clone(), item: job.item.clone() };
-        let mut failures = 0;
+        let (mut failures, mut has_read) = (0, false);
         loop {
             match self.write(&item, &job).await {
                 Ok(claim) => return self.note(&job, claim),
+                // A row that we do not know of, such as one whose write was answered with an error.
+                Err(Error::Fenced { .. }) if !has_read && !matches!(job.claim, Some(Claim::Held(_))) => {
+                    match self.work.read(&item).await {
+                        Ok(row) => {
+                            has_read = true;
+                            job.claim = row.map(|it| Claim::Found(it.fence));
+                            continue;
+                        }
+                        Err(error) => warn!(item = %job.item, %error, "cannot read work state"),
+                    }
+                }
                 Err(Error::Fenced { .. }) => {
                     // Somebody else works on it: what we know of it is of no more use to anybody.
                     warn!(item = %job.item, "work state was claimed by somebody else");
@@ -131,11 +142,25 @@ impl Saving {
     }
 
     fn note(&self, job: &Job, claim: Option<Claim>) {
+        let Some(key) = &job.key else { return };
         self.shared.with(|core| {
-            let Some(id) = job.key.as_ref().and_then(|key| core.queue.find(key)) else { return };
-            let Some(detail) = &mut core.queue.note_mut(id).detail else { return };
-            detail.row = claim;
-            detail.saved = job.row.as_ref().map(|(saved, _)| saved.clone());
+            // The item may have gone meanwhile, with the claim that it had before this write.
+            core.orphans.retain(|(item, _)| *item != job.item);
+            match (core.queue.find(key), claim) {
+                (Some(id), _) => {
+                    let detail = core.queue.note_mut(id).detail_mut();
+                    detail.row = claim;
+                    detail.saved = job.row.as_ref().map(|(saved, _)| saved.clone());
+                    core.queue.note_mut(id).tidy();
+                    // It may want another row by now, or none.
+                    core.mark_unsaved(id, key);
+                }
+                (None, Some(claim)) => {
+                    core.orphans.push((job.item.clone(), claim));
+                    core.rings.saving = true;
+                }
+                (None, None) => {}
+            }
         });
     }
 }
@@ -160,4 +185,96 @@ pub(super) async fn scan(shared: &Shared, work: &dyn Work) -> Result<(), Error> 
 fn time_of(clock: &dyn Clock, due: Duration) -> concert_model::Timestamp {
     let left = due.saturating_sub(clock.elapsed());
     clock.now().checked_add(left).unwrap_or(concert_model::Timestamp::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use concert_store::Query;
+
+    use super::super::running::{Surroundings, share};
+    use super::super::{Controller, Durability};
+    use super::*;
+    use crate::fixtures::{Script, World, config_map_kind, seconds, widget};
+    use crate::metrics::Metrics;
+    use crate::outcome::{Failure, Outcome};
+    use crate::queue::Lane;
+    use crate::source::Objects;
+
+    /// Without the tasks of a controller: each step is taken by hand.
+    fn saving(world: &World, has_objects: bool) -> Saving {
+        let (chance, work) = (Chance::seeded(1), Arc::new(world.store.local.clone()));
+        let builder = Controller::builder("test", Script::new(|_| Outcome::Done));
+        let mut controller = builder.durability(Durability::Outcomes(work.clone())).build();
+        controller.objects = has_objects.then(|| Objects::new(Query::all(config_map_kind())));
+        let (store, clock) = (world.store.clone(), Arc::new(world.clock.clone()));
+        let surroundings = Surroundings { store, clock, chance: chance.clone(), metrics: Metrics::default() };
+        Saving { shared: Arc::new(share(&controller, &surroundings)), work, chance }
+    }
+
+    impl Saving {
+        fn run(&self, outcome: Outcome) {
+            self.shared.with(|core| {
+                let mut runs = Vec::new();
+                core.enqueue(&widget("a"), Lane::Event, "x", seconds(0), seconds(0)).unwrap();
+                core.take(1, seconds(0), &mut runs);
+                core.settle(runs[0].item.id, 0, outcome, seconds(0));
+            });
+        }
+
+        async fn save_all(&self, jobs: Vec<Job>) {
+            for job in jobs {
+                self.save(job).await;
+            }
+        }
+
+        async fn rows(&self) -> Vec<String> {
+            let rows = self.work.scan("test").await.unwrap();
+            rows.iter().map(|row| String::from_utf8_lossy(&row.body).into_owned()).collect()
+        }
+    }
+
+    fn down() -> Outcome {
+        Outcome::Transient(Failure::new("down"))
+    }
+
+    #[tokio::test]
+    async fn a_row_that_nobody_wants_any_more_when_it_is_written_is_dropped() {
+        for is_forgotten in [false, true] {
+            let saving = saving(&World::new(), is_forgotten);
+            saving.run(down());
+            let jobs = saving.shared.with(take_jobs);
+            saving.run(Outcome::Done);
+            assert_eq!(saving.shared.with(|core| core.queue.find(&widget("a")).is_none()), is_forgotten);
+            saving.save_all(jobs).await;
+            assert_eq!(saving.rows().await.len(), 1);
+            saving.save_all(saving.shared.with(take_jobs)).await;
+            assert_eq!(saving.rows().await.len(), 0, "forgotten: {is_forgotten}");
+            saving.run(down());
+            saving.save_all(saving.shared.with(take_jobs)).await;
+            assert_eq!(saving.rows().await.len(), 1);
+            assert!(saving.shared.with(take_jobs).is_empty(), "quiet");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_item_that_comes_back_has_a_row_again() {
+        let saving = saving(&World::new(), true);
+        saving.run(down());
+        saving.save_all(saving.shared.with(take_jobs)).await;
+        saving.run(Outcome::Done);
+        saving.run(down());
+        saving.save_all(saving.shared.with(take_jobs)).await;
+        assert_eq!(saving.rows().await.len(), 1);
+        assert!(saving.shared.with(take_jobs).is_empty(), "quiet");
+    }
+
+    #[tokio::test]
+    async fn a_claim_whose_answer_was_lost_is_found_again() {
+        let saving = saving(&World::new(), false);
+        let item = ItemKey { controller: "test".into(), item: widget("a").to_string().into() };
+        saving.work.claim(&item, 0, b"{}".to_vec().into()).await.unwrap();
+        saving.run(down());
+        saving.save_all(saving.shared.with(take_jobs)).await;
+        assert!(saving.rows().await[0].contains("down"));
+    }
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use concert_model::ObjectKey;
+use concert_model::{ObjectKey, Uid};
 
 use crate::outcome::OutcomeKind;
 use crate::queue::{Full, ItemId, Lane, Reason};
-use crate::spread::spread;
+use crate::spread::{spread, stable_hash};
 
 use super::core::Core;
 use super::note::{Claim, Note};
@@ -16,10 +16,23 @@ pub(super) struct Sight<'a> {
     pub key: &'a ObjectKey,
     pub fingerprint: u64,
     pub generation: i64,
+    pub uid: &'a Uid,
     /// Part of a list, and not of the changes after it.
     pub is_listed: bool,
     /// As far as the object itself tells, there is nothing to do but to poll.
     pub is_settled: bool,
+}
+
+impl Sight<'_> {
+    /// What is compared after a restart: by generation, which the writes of a status leave alone, or
+    /// else by all that counts as a change.
+    fn version(&self) -> u64 {
+        let state = match self.generation {
+            0 => self.fingerprint.to_string(),
+            generation => generation.to_string(),
+        };
+        stable_hash([&*self.uid.0, &state])
+    }
 }
 
 impl Core {
@@ -36,6 +49,9 @@ impl Core {
         let is_same = was_known && note.fingerprint == sight.fingerprint;
         let was_generation = std::mem::replace(&mut note.generation, sight.generation);
         (note.fingerprint, note.list) = (sight.fingerprint, list);
+        if self.policy.is_durable {
+            note.version = sight.version();
+        }
         if is_same {
             // A list of its own accord, or after a gap: whoever waits had better look again.
             let is_parked = sight.is_listed && !self.queue.note(id).waits().is_empty();
@@ -46,31 +62,28 @@ impl Core {
             let lane = if is_wish { Lane::User } else { Lane::Event };
             return self.add(sight.key, lane, reason, now, now);
         }
-        let is_kept = restored.is_some_and(|version| self.is_still_valid(id, version));
-        self.first_listed(id, sight, is_kept, now)
+        self.queue.note_mut(id).is_unpolled = true;
+        match restored {
+            Some(version) if self.is_still_valid(id, version) => Ok(()),
+            // It was not done, whatever its object says of itself.
+            Some(_) => self.add(sight.key, Lane::Poll, "listed", now, now),
+            None => self.first_listed(id, sight, now),
+        }
     }
 
     /// Whether what was saved of an item is about its object as it is now. Without a generation the
     /// reconciler's own last write looks like a change; a back-off is kept all the same, being short.
+    /// It is also all that is kept where other sources may have had news that nobody heard.
     fn is_still_valid(&self, id: ItemId, version: u64) -> bool {
         let note = self.queue.note(id);
-        let is_unsure = note.generation == 0 && note.outcome == Some(OutcomeKind::Transient);
-        note.version() == version || is_unsure
+        let is_backing_off = note.outcome == Some(OutcomeKind::Transient);
+        let is_same = note.version == version && !self.policy.has_related;
+        is_same || is_backing_off && (note.version == version || note.generation == 0)
     }
 
     /// An object that was there before the controller was. Those that have nothing to do but to be
     /// polled are, spread over the interval; the rest runs now, behind everything fresh.
-    fn first_listed(
-        &mut self,
-        id: ItemId,
-        sight: &Sight<'_>,
-        is_kept: bool,
-        now: Duration,
-    ) -> Result<(), Full> {
-        self.queue.note_mut(id).is_unpolled = true;
-        if is_kept {
-            return Ok(());
-        }
+    fn first_listed(&mut self, id: ItemId, sight: &Sight<'_>, now: Duration) -> Result<(), Full> {
         match self.policy.poll {
             Some(poll) if sight.is_settled => {
                 self.queue.note_mut(id).is_unpolled = false;

@@ -33,6 +33,7 @@ pub(super) async fn run_objects(shared: Arc<Shared>, objects: Objects, chance: C
                     key: object.key(),
                     fingerprint: (objects.fingerprint)(object),
                     generation: object.head().generation,
+                    uid: &object.head().uid,
                     is_listed: *is_listed,
                     is_settled: *is_listed && (objects.is_settled)(object),
                 };

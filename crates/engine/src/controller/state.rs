@@ -78,14 +78,14 @@ fn phase(view: &View<'_, Note>) -> Phase {
     if view.is_paused {
         return Phase::Paused;
     }
-    match (view.stage, view.due) {
-        (Stage::Ready, _) => Phase::Waiting,
-        (_, Some(until)) if view.note.outcome == Some(OutcomeKind::Transient) => Phase::BackingOff { until },
-        (_, Some(due)) => Phase::DueAt(due),
-        (_, None) => match (view.note.outcome, view.note.waits()) {
-            (Some(OutcomeKind::Terminal), _) => Phase::Terminal,
-            (_, []) => Phase::Idle,
-            (_, waits) => Phase::ParkedOn(waits.to_vec()),
-        },
+    match (view.stage, view.due, view.note.waits()) {
+        (Stage::Ready, ..) => Phase::Waiting,
+        (_, Some(until), _) if view.note.outcome == Some(OutcomeKind::Transient) => {
+            Phase::BackingOff { until }
+        }
+        (_, None, _) if view.note.outcome == Some(OutcomeKind::Terminal) => Phase::Terminal,
+        (_, Some(due), []) => Phase::DueAt(due),
+        (_, None, []) => Phase::Idle,
+        (_, _, waits) => Phase::ParkedOn(waits.to_vec()),
     }
 }

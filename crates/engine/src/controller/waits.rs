@@ -111,6 +111,14 @@ impl Waits {
         self.watched.contains(scope)
     }
 
+    /// The scope that must be watched before `wait` can be verified, if it is not.
+    pub fn missing_watch(&self, wait: &Wait) -> Option<Scope> {
+        match wait {
+            Wait::Object { key, .. } => Some(Scope::of(key)).filter(|it| !self.is_watched(it)),
+            Wait::Label { .. } => None,
+        }
+    }
+
     pub fn set_watched(&mut self, scope: &Scope, is_watched: bool) {
         if is_watched {
             self.watched.insert(scope.clone());

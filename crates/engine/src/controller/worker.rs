@@ -38,6 +38,9 @@ pub(super) async fn run(presence: Presence, slots: usize, shutdown: Shutdown) {
     let mut is_stopping = false;
     let mut worker = Worker::new(shared);
     loop {
+        // Not only where it waits: a worker with enough to do never gets there.
+        is_stopping |= shutdown.is_requested();
+        worker.abort_late();
         let free = if is_stopping { 0 } else { slots - worker.flights.len() };
         worker.turn(free.min(BATCH));
         worker.land_ready();
@@ -52,7 +55,7 @@ pub(super) async fn run(presence: Presence, slots: usize, shutdown: Shutdown) {
             biased;
             () = &mut stop, if !is_stopping => is_stopping = true,
             Some(landing) = worker.flights.next() => worker.land_flight(landing),
-            () = worker.alarm.ring() => worker.abort_late(),
+            () = worker.alarm.ring() => worker.set_alarm(),
             () = shared.bells.workers.notified(), if free > 0 => {}
         }
     }
@@ -88,7 +91,8 @@ struct Worker<'a> {
 
 /// What came of an item that was taken.
 enum Landed {
-    Ran(ItemId, Outcome),
+    /// With the version of the object that the run began with.
+    Ran(ItemId, u64, Outcome),
     Deferred(ItemId, Duration),
 }
 
@@ -112,7 +116,7 @@ impl<'a> Worker<'a> {
         self.shared.with(|core| {
             for it in landed.drain(..) {
                 match it {
-                    Landed::Ran(id, outcome) => core.settle(id, outcome, now),
+                    Landed::Ran(id, version, outcome) => core.settle(id, version, outcome, now),
                     Landed::Deferred(id, due) => core.defer(id, due, now),
                 }
             }
@@ -129,17 +133,20 @@ impl<'a> Worker<'a> {
     fn start(&mut self, run: Run) {
         let (shared, now) = (self.shared, self.shared.now());
         let id = run.item.id;
+        let span = error_span!("reconcile", controller = %shared.name, key = %run.item.key, run = run.number);
+        let mut ticket = Ticket { id, version: run.version, started: now, target: None, span };
         // A panic of user code must not end the worker.
-        let labels = catch_unwind(AssertUnwindSafe(|| shared.reconciler.labels(&run.item.key)));
-        let labels = labels.unwrap_or_default();
+        let labels = match catch_unwind(AssertUnwindSafe(|| shared.reconciler.labels(&run.item.key))) {
+            Ok(labels) => labels,
+            Err(panic) => return self.land(&ticket, End::Panicked(panic)),
+        };
         if let Err(due) = admit(shared, &labels, run.item.lane, now) {
             shared.counters.deferrals.inc();
             return self.landed.push(Landed::Deferred(id, due));
         }
         shared.counters.started(now.saturating_sub(run.item.due));
         let deadline = now.saturating_add(shared.timeout);
-        let span = error_span!("reconcile", controller = %shared.name, key = %run.item.key, run = run.number);
-        let ticket = Ticket { id, started: now, target: labels.target, span };
+        ticket.target = labels.target;
         let request = Request {
             key: run.item.key,
             attempt: run.attempt,
@@ -161,12 +168,13 @@ impl<'a> Worker<'a> {
         let mut context = Context::from_waker(Waker::noop());
         let polled = ticket.span.in_scope(|| guarded.poll_unpin(&mut context));
         if let Poll::Ready(result) = polled {
-            return self.land(&ticket, result.map_or_else(End::Panicked, End::Ran));
+            let end = drop_run(guarded).and(result).map_or_else(End::Panicked, End::Ran);
+            return self.land(&ticket, end);
         }
         let (abort, registration) = AbortHandle::new_pair();
         let key = (deadline, ticket.id);
         let future = Abortable::new(guarded, registration);
-        self.flights.push(Flight { key, span: ticket.span.clone(), future });
+        self.flights.push(Flight { key, span: ticket.span.clone(), future: Some(future) });
         self.tickets.insert(key, (ticket, abort));
         self.alarm.set(Some(deadline));
     }
@@ -208,16 +216,33 @@ impl<'a> Worker<'a> {
             shared.breakers.record(target, answer(&outcome), now);
         }
         ticket.span.in_scope(|| log(&outcome));
-        self.landed.push(Landed::Ran(ticket.id, outcome));
+        self.landed.push(Landed::Ran(ticket.id, ticket.version, outcome));
     }
 
     fn abort_late(&mut self) {
         let now = self.shared.now();
+        if self.tickets.keys().next().is_none_or(|(deadline, _)| *deadline > now) {
+            return;
+        }
         for (_, (_, abort)) in self.tickets.iter().take_while(|((deadline, _), _)| *deadline <= now) {
             abort.abort();
         }
+    }
+
+    fn set_alarm(&mut self) {
+        let now = self.shared.now();
         let next = self.tickets.keys().map(|(deadline, _)| *deadline).find(|deadline| *deadline > now);
         self.alarm.set(next);
+    }
+}
+
+impl Drop for Worker<'_> {
+    /// A probe that is dropped with its worker would keep a shared breaker half open.
+    fn drop(&mut self) {
+        let now = self.shared.now();
+        for target in self.tickets.values().filter_map(|(ticket, _)| ticket.target.as_ref()) {
+            self.shared.breakers.record(target, Answer::NotAsked, now);
+        }
     }
 }
 
@@ -255,6 +280,7 @@ fn log(outcome: &Outcome) {
 /// What must be known of a run at its end.
 struct Ticket {
     id: ItemId,
+    version: u64,
     started: Duration,
     target: Option<Arc<str>>,
     span: Span,
@@ -273,7 +299,8 @@ type Landing = ((Duration, ItemId), End);
 struct Flight<'a> {
     key: (Duration, ItemId),
     span: Span,
-    future: Abortable<CatchUnwind<AssertUnwindSafe<BoxFuture<'a, Outcome>>>>,
+    /// None once it has ended.
+    future: Option<Abortable<CatchUnwind<AssertUnwindSafe<BoxFuture<'a, Outcome>>>>>,
 }
 
 impl Future for Flight<'_> {
@@ -281,14 +308,29 @@ impl Future for Flight<'_> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Landing> {
         let this = &mut *self;
-        let polled = this.span.in_scope(|| this.future.poll_unpin(context));
+        let Some(future) = &mut this.future else { return Poll::Pending };
+        let polled = this.span.in_scope(|| future.poll_unpin(context));
         polled.map(|result| {
-            let end = match result {
-                Ok(Ok(outcome)) => End::Ran(outcome),
-                Ok(Err(panic)) => End::Panicked(panic),
-                Err(_) => End::Late,
+            let end = match (drop_run(this.future.take()), result) {
+                (Err(panic), _) | (Ok(()), Ok(Err(panic))) => End::Panicked(panic),
+                (Ok(()), Ok(Ok(outcome))) => End::Ran(outcome),
+                (Ok(()), Err(_)) => End::Late,
             };
             (this.key, end)
         })
     }
+}
+
+impl Drop for Flight<'_> {
+    fn drop(&mut self) {
+        if let Err(panic) = drop_run(self.future.take()) {
+            let text = panic_text(&*panic);
+            self.span.in_scope(|| error!(panic = %text, "reconciler panicked when it was dropped"));
+        }
+    }
+}
+
+/// Drops a run, which is user code: what it holds may panic.
+fn drop_run<T>(run: T) -> Result<(), Box<dyn Any + Send>> {
+    catch_unwind(AssertUnwindSafe(|| drop(run)))
 }

@@ -201,9 +201,11 @@ impl Term<'_> {
     async fn keep(&mut self) -> End {
         let Election { clock, config, .. } = self.election;
         loop {
-            clock.sleep(config.retry).await;
+            let end = self.renewed + config.renew_within;
+            // No longer than it may go without a renewal: others count on that.
+            clock.sleep(config.retry.min(end.saturating_sub(clock.elapsed()))).await;
             let asked = clock.elapsed();
-            let left = (self.renewed + config.renew_within).saturating_sub(asked);
+            let left = end.saturating_sub(asked);
             // A process that was paused wakes up here and must not even try.
             if left.is_zero() {
                 return End::Lost;

@@ -26,19 +26,24 @@ impl LeaseSeat {
         Self { store, clock, key: ObjectKey::namespaced(kind, namespace, name) }
     }
 
-    async fn write(&self, token: &str, spec: Value) -> Result<Encoded, Error> {
-        let mut lease = Object::new(&self.key.kind.at_version("v1"), &self.key.namespace, &self.key.name);
-        let holder = spec["holderIdentity"].as_str().unwrap_or_default().to_owned();
-        lease.set("spec", spec);
-        let by = By::actor(format!("leader/{holder}")).because("leader election");
-        if token.is_empty() {
-            return self.store.create(lease, &by).await;
+    /// Writes on the ground of what stands there, if whoever held it still does. Not on that of what was
+    /// last seen: a renewal whose answer was lost has changed it too.
+    async fn rewrite(&self, held: &Record, claim: &Claim) -> Result<Record, Error> {
+        let stored = self.store.get(&self.key).await?;
+        let stands = record(&stored);
+        if stands.holder != held.holder {
+            return Err(Error::Conflict { key: self.key.clone() });
         }
-        // Labels and annotations that others gave the lease stay.
-        let mut stored = self.store.get(&self.key).await?.decode();
-        stored.set_metadata("resourceVersion", token.into());
-        stored.set("spec", lease.spec().clone());
-        self.store.update(stored, &by).await
+        let lease = stored.decode();
+        let acquired = lease.spec()["acquireTime"].as_str().map(str::to_owned);
+        Ok(record(&self.update(lease, self.spec(claim, stands.count, acquired)).await?))
+    }
+
+    /// Writes on the ground of `lease`. Labels and annotations that others gave it stay.
+    async fn update(&self, mut lease: Object, spec: Value) -> Result<Encoded, Error> {
+        let by = by(&spec);
+        lease.set("spec", spec);
+        self.store.update(lease, &by).await
     }
 
     /// What others read; nobody decides by these times.
@@ -46,7 +51,8 @@ impl LeaseSeat {
         let now = time::micros(self.clock.now());
         json!({
             "holderIdentity": &*claim.holder,
-            "leaseDurationSeconds": claim.lease.as_secs().max(1),
+            // Never less than the holder counts on.
+            "leaseDurationSeconds": whole_seconds(claim.lease),
             "acquireTime": acquired.unwrap_or_else(|| now.clone()),
             "renewTime": now,
             "leaseTransitions": transitions,
@@ -66,20 +72,46 @@ impl Seat for LeaseSeat {
 
     async fn take(&self, seen: Option<&Record>, claim: &Claim) -> Result<Record, Error> {
         let (token, transitions) = seen.map_or(("", 0), |it| (&*it.token, it.count + 1));
-        Ok(record(&self.write(token, self.spec(claim, transitions, None)).await?))
+        let spec = self.spec(claim, transitions, None);
+        let written = if token.is_empty() {
+            let kind = self.key.kind.at_version("v1");
+            let mut lease = Object::new(&kind, &self.key.namespace, &self.key.name);
+            let by = by(&spec);
+            lease.set("spec", spec);
+            self.store.create(lease, &by).await?
+        } else {
+            let mut lease = self.store.get(&self.key).await?.decode();
+            lease.set_metadata("resourceVersion", token.into());
+            self.update(lease, spec).await?
+        };
+        Ok(record(&written))
     }
 
     async fn renew(&self, held: &Record, claim: &Claim) -> Result<Record, Error> {
-        let lease = self.store.get(&self.key).await?.decode();
-        let acquired = lease.spec()["acquireTime"].as_str().map(str::to_owned);
-        Ok(record(&self.write(&held.token, self.spec(claim, held.count, acquired)).await?))
+        match self.rewrite(held, claim).await {
+            // A renewal of our own that was given up may have come in between; one look more tells.
+            Err(Error::Conflict { .. }) => self.rewrite(held, claim).await,
+            answer => answer,
+        }
     }
 
     async fn leave(&self, held: &Record) -> Result<(), Error> {
         // As Kubernetes' own clients do: a lease of one second that nobody holds.
         let nobody = Claim { holder: "".into(), lease: Duration::from_secs(1) };
-        self.write(&held.token, self.spec(&nobody, held.count, None)).await.map(drop)
+        match self.rewrite(held, &nobody).await {
+            Err(Error::Conflict { .. }) => self.rewrite(held, &nobody).await.map(drop),
+            answer => answer.map(drop),
+        }
     }
+}
+
+fn whole_seconds(lease: Duration) -> u64 {
+    lease.as_secs().saturating_add(u64::from(lease.subsec_nanos() > 0)).max(1)
+}
+
+fn by(spec: &Value) -> By {
+    let holder = spec["holderIdentity"].as_str().unwrap_or_default();
+    By::actor(format!("leader/{holder}")).because("leader election")
 }
 
 fn record(lease: &Encoded) -> Record {

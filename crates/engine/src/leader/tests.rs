@@ -149,3 +149,48 @@ async fn a_new_leader_fences_off_the_old_one() {
     let late = world.store.local.save(&old, b"{}".to_vec().into()).await;
     assert!(matches!(late, Err(Error::Fenced { .. })));
 }
+
+#[tokio::test]
+async fn a_renewal_whose_answer_was_lost_does_not_cost_the_lead() {
+    let world = World::new();
+    for seat in seats(&world) {
+        let claim = |holder: &str| Claim { holder: holder.into(), lease: seconds(15) };
+        let held = seat.take(None, &claim("one")).await.unwrap();
+        world.clock.advance(seconds(1)).await;
+        seat.renew(&held, &claim("one")).await.unwrap();
+        world.clock.advance(seconds(1)).await;
+        let again = seat.renew(&held, &claim("one")).await.unwrap();
+        assert_eq!(&*again.holder, "one");
+        seat.leave(&held).await.unwrap();
+        let free = seat.look().await.unwrap().unwrap();
+        assert_eq!(&*free.holder, "");
+        seat.take(Some(&free), &claim("two")).await.unwrap();
+        assert!(seat.renew(&again, &claim("one")).await.is_err(), "somebody else has it");
+        assert!(seat.leave(&again).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_lease_is_never_shorter_than_its_holder_thinks() {
+    let world = World::new();
+    for seat in seats(&world) {
+        let claim = Claim { holder: "one".into(), lease: Duration::from_millis(1_500) };
+        assert!(seat.take(None, &claim).await.unwrap().lease >= claim.lease);
+    }
+}
+
+#[tokio::test]
+async fn a_leader_that_cannot_renew_stops_in_time_however_rarely_it_tries() {
+    let world = World::new();
+    let cut = Arc::new(Cut { seat: seats(&world)[0].clone(), is_cut: Watched::new(false) });
+    let clock: Arc<dyn Clock> = Arc::new(world.clock.clone());
+    let config = Config { retry: seconds(60), ..Config::new("one") };
+    let election = Election::new(cut.clone(), config, clock, Chance::seeded(2));
+    let state = election.state();
+    let duty = Arc::new(Controllers::new(world.engine.clone(), seconds(5), |_| Vec::new()));
+    world.tasks.spawn("election", OnExit::Stop, election.run(duty, world.tasks.shutdown().clone()));
+    world.clock.drive(state.wait_for(|it| matches!(it, State::Leading { .. }))).await;
+    cut.is_cut.set(true);
+    world.clock.advance(seconds(11)).await;
+    assert!(!matches!(state.get(), State::Leading { .. }));
+}

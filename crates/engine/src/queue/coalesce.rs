@@ -22,7 +22,8 @@ const PROMOTED_MAX: usize = 1024;
 ///
 /// # Guarantees
 /// - A key waits at most once and runs at most once at a time.
-/// - It keeps the earliest due time, the best lane and all reasons it was added with.
+/// - It keeps the earliest due time, the best lane and all reasons it was added with. Once deferred it
+///   keeps the time it was told, unless it is added in a better lane.
 /// - A key that is added while it runs is run exactly once more.
 pub struct Queue<T> {
     slots: Slab<Slot<T>>,
@@ -50,6 +51,8 @@ struct Slot<T> {
     lane: Lane,
     stage: Stage,
     is_wanted: bool,
+    /// Whether `due` is a time it was told to come back at.
+    is_deferred: bool,
     is_paused: bool,
     is_removed: bool,
     note: T,
@@ -129,7 +132,7 @@ impl<T: Default> Queue<T> {
         let entry = &mut self.slots[slot];
         entry.stamp = entry.stamp.wrapping_add(1);
         entry.stage = Stage::Running;
-        entry.is_wanted = false;
+        (entry.is_wanted, entry.is_deferred) = (false, false);
         let reasons = std::mem::take(&mut entry.reasons);
         self.running.insert(slot, Running { since: nanos(now), lane: entry.lane, reasons });
         let key = entry.key.clone().expect("a slot with a live entry holds a key");
@@ -170,7 +173,8 @@ impl<T: Default> Queue<T> {
         Some(self.place(id.0, nanos(now)))
     }
 
-    /// Puts a key back that was taken but may not run before `due`: same lane, same reasons.
+    /// Puts a key back that was taken but may not run before `due`: same lane, same reasons. One that
+    /// was added in a better lane meanwhile may ask again at once.
     pub fn defer(&mut self, id: ItemId, due: Duration, now: Duration) -> Option<Placed> {
         let running = self.running.remove(&id.0)?;
         let entry = &mut self.slots[id.0];
@@ -180,9 +184,10 @@ impl<T: Default> Queue<T> {
             return None;
         }
         entry.reasons.merge(&running.reasons);
-        entry.lane = if entry.is_wanted { entry.lane.min(running.lane) } else { running.lane };
-        entry.due = nanos(due);
-        entry.is_wanted = true;
+        if !entry.is_wanted || entry.lane >= running.lane {
+            (entry.lane, entry.due) = (running.lane, nanos(due));
+            (entry.is_wanted, entry.is_deferred) = (true, true);
+        }
         Some(self.place(id.0, nanos(now)))
     }
 
@@ -310,8 +315,14 @@ impl<T: Default> Queue<T> {
         let entry = &mut self.slots[slot];
         entry.is_removed = false;
         entry.reasons.add(reason, &mut self.vocabulary);
-        let (lane, due) =
-            if entry.is_wanted { (lane.min(entry.lane), due.min(entry.due)) } else { (lane, due) };
+        // Who comes back before the time it was told is refused again and told a later one: a key with
+        // many events would never get its turn.
+        entry.is_deferred &= lane >= entry.lane;
+        let (lane, due) = match (entry.is_wanted, entry.is_deferred) {
+            (false, _) => (lane, due),
+            (true, false) => (lane.min(entry.lane), due.min(entry.due)),
+            (true, true) => (entry.lane, entry.due),
+        };
         let is_moved = match entry.stage {
             Stage::Ready => lane != entry.lane,
             Stage::Delayed => due != entry.due,
@@ -404,6 +415,7 @@ impl<T: Default> Slot<T> {
             lane: Lane::Poll,
             stage: Stage::Idle,
             is_wanted: false,
+            is_deferred: false,
             is_paused: false,
             is_removed: false,
             note: T::default(),

@@ -77,6 +77,22 @@ fn what_is_deferred_keeps_lane_and_reasons() {
 }
 
 #[test]
+fn what_is_deferred_keeps_its_time_unless_its_lane_gets_better() {
+    let mut queue = queue();
+    queue.add(&key(0), Lane::Event, "changed", at(0), at(0)).unwrap();
+    let item = queue.pop(at(0)).unwrap();
+    queue.defer(item.id, at(5), at(0));
+    queue.add(&key(0), Lane::Event, "changed", at(1), at(1)).unwrap();
+    assert!(queue.pop(at(4)).is_none());
+    queue.add(&key(0), Lane::User, "asked", at(4), at(4)).unwrap();
+    let item = queue.pop(at(4)).unwrap();
+    assert_eq!((item.lane, item.reasons.to_string()), (Lane::User, "changed ×2, asked".into()));
+    queue.finish(item.id, Next::At(Lane::Poll, "poll", at(60)), at(4));
+    queue.add(&key(0), Lane::Poll, "listed", at(5), at(5)).unwrap();
+    assert!(queue.pop(at(5)).is_some(), "it was not deferred");
+}
+
+#[test]
 fn a_full_queue_refuses_new_keys_and_never_known_ones() {
     let mut queue = queue();
     for number in 0..CAPACITY {
@@ -161,6 +177,7 @@ fn any_step() -> impl Strategy<Value = Step> {
 struct Naive {
     wanted: Option<(u64, Lane)>,
     running: Option<Lane>,
+    is_deferred: bool,
     is_paused: bool,
     is_removed: bool,
 }
@@ -168,7 +185,12 @@ struct Naive {
 impl Naive {
     fn want(&mut self, due: u64, lane: Lane) {
         self.is_removed = false;
-        self.wanted = Some(self.wanted.map_or((due, lane), |(d, l)| (d.min(due), l.min(lane))));
+        self.wanted = Some(match self.wanted {
+            Some((_, best)) if self.is_deferred && best <= lane => return,
+            Some((earliest, best)) => (earliest.min(due), best.min(lane)),
+            None => (due, lane),
+        });
+        self.is_deferred = false;
     }
 }
 
@@ -218,7 +240,7 @@ proptest! {
                         let it = model.get_mut(&k).unwrap();
                         prop_assert!(it.running.is_none() && !it.is_paused, "never two runs of a key");
                         prop_assert_eq!(Some((item.due.as_secs(), item.lane)), it.wanted);
-                        (it.running, it.wanted) = (Some(item.lane), None);
+                        (it.running, it.wanted, it.is_deferred) = (Some(item.lane), None, false);
                         held.push((k, item));
                     }
                 }
@@ -236,11 +258,12 @@ proptest! {
                     let (k, item) = held.remove(pick % held.len());
                     queue.defer(item.id, at(now + delay), at(now));
                     let it = model.get_mut(&k).unwrap();
-                    let lane = it.wanted.map_or(item.lane, |(_, lane)| lane.min(item.lane));
                     if it.is_removed && it.wanted.is_none() {
                         end_of_run(&mut model, k, None, true);
                     } else {
-                        *it = Naive { wanted: Some((now + delay, lane)), is_paused: it.is_paused, ..Naive::default() };
+                        let better = it.wanted.filter(|(_, lane)| *lane < item.lane);
+                        let (wanted, is_deferred) = (better.or(Some((now + delay, item.lane))), better.is_none());
+                        *it = Naive { wanted, is_deferred, is_paused: it.is_paused, ..Naive::default() };
                     }
                 }
                 Step::Finish { .. } | Step::Defer { .. } => {}

@@ -148,6 +148,7 @@ impl Drop for Turn<'_> {
 #[async_trait]
 impl Reconciler for Toy {
     async fn reconcile(&self, request: Request) -> Outcome {
+        self.world.truth().runs += 1;
         if !self.running().insert(request.key.clone()) {
             self.world.truth().violations.push(format!("{} ran twice at once", request.key));
         }

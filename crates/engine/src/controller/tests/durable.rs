@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use concert_model::GroupKind;
 use concert_store::{ItemKey, Query, Work};
+use tokio::sync::Semaphore;
 
 use crate::backoff::Backoff;
 use crate::controller::{Builder, Durability, Phase};
 use crate::fixtures::{Script, World, config_map, config_map_kind, quiet, seconds, widget};
 use crate::outcome::{Failure, Outcome, Wait};
 use crate::queue::Lane;
-use crate::source::Objects;
+use crate::source::{Objects, Source};
 
 fn durable(world: &World) -> impl Fn(Builder) -> Builder {
     let work: Arc<dyn Work> = Arc::new(world.store.local.clone());
@@ -126,4 +128,70 @@ async fn each_start_has_a_newer_fence_that_every_run_carries() {
     assert!(fences.is_sorted_by(|a, b| a < b), "{fences:?}");
     let item = ItemKey { controller: "leader/test".into(), item: "start".into() };
     assert_eq!(script.runs()[0].fence.as_ref().unwrap().item, item);
+}
+
+#[tokio::test]
+async fn what_a_run_did_not_see_is_looked_at_after_a_restart() {
+    let world = World::new();
+    world.create("a").await;
+    let gate = Arc::new(Semaphore::new(0));
+    let inner = gate.clone();
+    let script = Script::slow(move |_| {
+        let gate = inner.clone();
+        async move {
+            gate.acquire().await.unwrap().forget();
+            Outcome::After(seconds(1_000))
+        }
+    });
+    world.start(&script, |it| durable(&world)(it).concurrency(1));
+    script.ran(1).await;
+    world.change("a", "2").await;
+    quiet().await;
+    let stop = world.engine.stop("test", seconds(5));
+    tokio::join!(stop, async {
+        quiet().await;
+        gate.add_permits(1);
+    });
+    assert_eq!((script.count(), rows(&world).await.len()), (1, 1));
+    world.start(&script, durable(&world));
+    quiet().await;
+    assert_eq!(script.count(), 2);
+}
+
+#[tokio::test]
+async fn only_back_offs_are_kept_where_another_source_may_have_had_news() {
+    for (outcome, count) in
+        [(Outcome::After(seconds(1_000)), 2), (Outcome::Transient(Failure::new("down")), 1)]
+    {
+        let world = World::new();
+        world.create("a").await;
+        let script = Script::new(move |_| outcome.clone());
+        let related = || Source::mapped(Query::all(GroupKind::new("", "Namespace")), |_| Vec::new());
+        for _ in 0..2 {
+            let handle = world.start(&script, |it| durable(&world)(it).source(related()));
+            handle.ready().await;
+            quiet().await;
+            world.engine.stop("test", seconds(5)).await;
+        }
+        assert_eq!(script.count(), count);
+    }
+}
+
+#[tokio::test]
+async fn what_was_saved_of_another_incarnation_does_not_count() {
+    let world = World::new();
+    world.create("a").await;
+    let script = Script::new(|_| Outcome::After(seconds(1_000)));
+    // As two objects of the same generation look.
+    let objects = || Objects::new(Query::all(config_map_kind())).changed(|_| 1);
+    for count in [1, 1, 2] {
+        if count == 2 {
+            world.delete("a").await;
+            world.create("a").await;
+        }
+        world.start(&script, |it| durable(&world)(it).objects(objects())).ready().await;
+        quiet().await;
+        assert_eq!(script.count(), count);
+        world.engine.stop("test", seconds(5)).await;
+    }
 }

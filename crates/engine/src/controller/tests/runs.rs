@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use concert_model::ObjectKey;
 use tokio::sync::Semaphore;
 
-use crate::controller::{EnqueueError, Phase};
+use crate::controller::{Controller, EnqueueError, Phase};
 use crate::fixtures::{Script, World, quiet, seconds, widget};
 use crate::outcome::{Failure, Outcome, OutcomeKind};
 use crate::queue::Lane;
+use crate::reconciler::{Labels, Reconciler, Request};
 
 /// A script whose runs each wait for a permit.
 fn gated(outcome: Outcome) -> (Arc<Script>, Arc<Semaphore>) {
@@ -198,6 +200,86 @@ async fn a_stop_ends_what_does_not_come_to_an_end() {
     assert_eq!(late, Some(vec!["test/worker".into()]));
     assert!(world.tasks.names().is_empty());
     assert!(!world.tasks.root().is_requested());
+}
+
+/// Runs `hot` over and over, so that a worker always has something to do; other keys never end.
+fn busy() -> Arc<Script> {
+    Script::slow(|request| async move {
+        if &*request.key.name != "hot" {
+            std::future::pending::<()>().await;
+        }
+        Outcome::After(seconds(0))
+    })
+}
+
+#[tokio::test]
+async fn a_worker_that_is_never_idle_stops_when_it_is_asked_to() {
+    let world = World::new();
+    let script = busy();
+    let handle = world.start(&script, |it| it.concurrency(2).parallelism(1));
+    handle.enqueue(&widget("hot"), Lane::Event, "changed").unwrap();
+    script.ran(5).await;
+    let late = world.clock.drive(world.engine.stop("test", seconds(5))).await;
+    assert_eq!(late, Some(vec![]));
+}
+
+#[tokio::test]
+async fn a_worker_that_is_never_idle_keeps_deadlines() {
+    let world = World::new();
+    let script = busy();
+    let handle = world.start(&script, |it| it.concurrency(2).parallelism(1).timeout(seconds(5)));
+    handle.enqueue(&widget("slow"), Lane::Event, "changed").unwrap();
+    handle.enqueue(&widget("hot"), Lane::Event, "changed").unwrap();
+    script.ran(5).await;
+    world.clock.advance(seconds(6)).await;
+    let state = handle.state(&widget("slow")).unwrap();
+    assert_eq!(state.last_error.as_deref(), Some("the deadline has passed"));
+}
+
+#[tokio::test]
+async fn a_panic_while_a_late_run_is_dropped_is_one_of_the_run() {
+    struct Bomb;
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            panic!("dropped");
+        }
+    }
+    let world = World::new();
+    let script = Script::slow(|_| async {
+        let _bomb = Bomb;
+        std::future::pending().await
+    });
+    let handle = world.start(&script, |it| it.timeout(seconds(5)).concurrency(1));
+    handle.enqueue(&widget("a"), Lane::Event, "changed").unwrap();
+    script.ran(1).await;
+    world.clock.drive(script.ran(2)).await;
+    let state = handle.state(&widget("a")).unwrap();
+    assert_eq!((state.attempt, state.last_error.as_deref()), (1, Some("panic: dropped")));
+    assert_eq!(handle.summary().panics, 1);
+    world.clock.drive(world.engine.stop("test", seconds(1))).await;
+    assert!(!world.tasks.root().is_requested());
+}
+
+#[tokio::test]
+async fn a_panic_in_labels_is_one_of_the_run() {
+    struct Unlabelled;
+    #[async_trait::async_trait]
+    impl Reconciler for Unlabelled {
+        async fn reconcile(&self, _: Request) -> Outcome {
+            Outcome::Done
+        }
+
+        fn labels(&self, _: &ObjectKey) -> Labels {
+            panic!("no labels")
+        }
+    }
+    let world = World::new();
+    let handle = world.engine.start(Controller::builder("test", Arc::new(Unlabelled)).build()).unwrap();
+    handle.enqueue(&widget("a"), Lane::Event, "changed").unwrap();
+    quiet().await;
+    let state = handle.state(&widget("a")).unwrap();
+    assert_eq!((state.attempt, state.last_error.as_deref()), (1, Some("panic: no labels")));
+    assert_eq!(handle.summary().panics, 1);
 }
 
 #[tokio::test]

@@ -173,6 +173,34 @@ async fn labels_are_waited_for_by_version() {
     script.ran(3).await;
 }
 
+/// Knows the version of one label and fails for all others.
+struct OnlyGood;
+
+#[async_trait]
+impl Versions for OnlyGood {
+    async fn version(&self, label: &str) -> Result<Option<Arc<str>>, Error> {
+        if label == "good" { Ok(Some("2".into())) } else { Err(Error::unavailable("not this one")) }
+    }
+}
+
+#[tokio::test]
+async fn those_that_cannot_be_compared_hold_nobody_up() {
+    let world = World::new();
+    let script = Script::new(|request| match &*request.key.name {
+        "z" if request.reasons.contains("dependency") => Outcome::Done,
+        "z" => Outcome::WaitFor(vec![Wait::label("good", Some("1".into()))]),
+        _ => Outcome::WaitFor(vec![Wait::label("bad", None)]),
+    });
+    let handle = world.start(&script, |it| it.versions(Arc::new(OnlyGood)));
+    for number in 0..100 {
+        handle.enqueue(&widget(&number.to_string()), Lane::Event, "changed").unwrap();
+    }
+    quiet().await;
+    handle.enqueue(&widget("z"), Lane::Event, "changed").unwrap();
+    quiet().await;
+    assert_eq!(script.names().iter().filter(|it| *it == "z").count(), 2);
+}
+
 #[tokio::test]
 async fn watches_that_nobody_needs_are_ended_after_a_while() {
     let world = World::new();
@@ -196,6 +224,32 @@ async fn watches_that_nobody_needs_are_ended_after_a_while() {
     handle.enqueue(&widget("a"), Lane::Event, "changed").unwrap();
     quiet().await;
     assert_eq!(world.store.watches.get(), 2);
+}
+
+#[tokio::test]
+async fn a_wait_counts_although_a_later_run_is_due() {
+    let world = World::new();
+    let gate = Arc::new(Semaphore::new(0));
+    let inner = gate.clone();
+    let script = Script::slow(move |_| {
+        let gate = inner.clone();
+        async move {
+            gate.acquire().await.unwrap().forget();
+            Outcome::WaitFor(vec![Wait::existence_of(config_map("dependency"))])
+        }
+    });
+    let handle = world.start(&script, |it| it);
+    handle.enqueue(&widget("a"), Lane::Event, "changed").unwrap();
+    script.ran(1).await;
+    handle.enqueue_after(&widget("a"), Lane::Poll, "later", seconds(1_000)).unwrap();
+    gate.add_permits(1);
+    quiet().await;
+    let state = handle.state(&widget("a")).unwrap();
+    assert_eq!(state.phase, Phase::ParkedOn(vec![Wait::existence_of(config_map("dependency"))]));
+    assert_eq!(state.next_due, Some(seconds(1_000)));
+    world.create("dependency").await;
+    quiet().await;
+    assert_eq!(script.count(), 2);
 }
 
 #[tokio::test]
