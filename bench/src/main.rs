@@ -14,7 +14,7 @@ mod machine;
 mod report;
 mod store;
 
-use anyhow::{Result, bail};
+use anyhow::{Result, bail, ensure};
 use report::Report;
 
 const USAGE: &str = "usage: bench [NAME]... [--json] [--quick]
@@ -75,16 +75,34 @@ fn main() -> Result<()> {
     if names.is_empty() {
         names = NAMES.to_vec();
     }
-    let scale = Scale { divisor };
     let mut report = Report::new();
-    for name in names {
-        eprintln!("{name}:");
-        match name.split_once('-') {
-            Some(("store", part)) => store::run(part, scale, &mut report)?,
-            Some((_, part)) => engine::run(part, scale, &mut report)?,
-            None => {}
+    match names[..] {
+        [name] => run(name, Scale { divisor }, &mut report)?,
+        // Each part in a process of its own: memory that one has used would hide what the next one needs.
+        _ => {
+            for name in names {
+                report.take_rows(&run_apart(name, divisor > 1)?)?;
+            }
         }
     }
     println!("{}", if is_json { report.json() } else { report.table() });
     Ok(())
+}
+
+fn run(name: &str, scale: Scale, report: &mut Report) -> Result<()> {
+    eprintln!("{name}:");
+    match name.split_once('-') {
+        Some(("store", part)) => store::run(part, scale, report),
+        Some((_, part)) => engine::run(part, scale, report),
+        None => Ok(()),
+    }
+}
+
+/// Runs one part in a child; its report as JSON.
+fn run_apart(name: &str, is_quick: bool) -> Result<Vec<u8>> {
+    let mut child = std::process::Command::new(std::env::current_exe()?);
+    child.args([name, "--json"]).args(is_quick.then_some("--quick")).stderr(std::process::Stdio::inherit());
+    let output = child.output()?;
+    ensure!(output.status.success(), "{name} failed: {}", output.status);
+    Ok(output.stdout)
 }

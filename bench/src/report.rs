@@ -1,6 +1,8 @@
 //! What was measured, as a table or as JSON.
 
-use serde::Serialize;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::machine;
 
@@ -11,14 +13,14 @@ pub struct Report {
     rows: Vec<Row>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 struct Row {
-    area: &'static str,
+    area: String,
     what: String,
     value: f64,
-    unit: &'static str,
+    unit: String,
     /// What it is held against, in words.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     against: Option<String>,
 }
 
@@ -30,7 +32,7 @@ impl Report {
 
     /// Adds a number, and says so while the run goes on.
     pub fn add(&mut self, area: &'static str, what: impl Into<String>, value: f64, unit: &'static str) {
-        self.push(Row { area, what: what.into(), value, unit, against: None });
+        self.push(Row { area: area.into(), what: what.into(), value, unit: unit.into(), against: None });
     }
 
     /// Adds a number with what it is held against.
@@ -42,7 +44,16 @@ impl Report {
         unit: &'static str,
         against: impl Into<String>,
     ) {
-        self.push(Row { area, what: what.into(), value, unit, against: Some(against.into()) });
+        let against = Some(against.into());
+        self.push(Row { area: area.into(), what: what.into(), value, unit: unit.into(), against });
+    }
+
+    /// Adds the rows of another report, given as JSON.
+    pub fn take_rows(&mut self, json: &[u8]) -> Result<()> {
+        let report: Value = serde_json::from_slice(json)?;
+        let rows = report.get("rows").context("a report has rows")?;
+        self.rows.extend(Vec::<Row>::deserialize(rows)?);
+        Ok(())
     }
 
     fn push(&mut self, row: Row) {
@@ -61,7 +72,7 @@ impl Report {
         let mut area = "";
         for row in &self.rows {
             if row.area != area {
-                area = row.area;
+                area = &row.area;
                 out.push_str(&format!("\n{area}\n"));
             }
             out.push_str(&format!("  {}\n", row.line()));
