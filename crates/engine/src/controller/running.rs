@@ -10,9 +10,8 @@ use crate::backoff::Backoff;
 use crate::metrics::Metrics;
 use crate::tasks::{OnExit, Tasks};
 
-use super::core::{Core, Policy};
 use super::handle::Handle;
-use super::shared::{Parts, Shared};
+use super::shared::Shared;
 use super::{Controller, Durability, parking, saving, sources, timekeeper, worker};
 
 /// Between tries to start while the store does not answer.
@@ -37,7 +36,7 @@ pub(crate) struct Running {
 impl Running {
     /// Starts the tasks of `controller` in a group of their own.
     pub fn start(controller: Controller, surroundings: &Surroundings, tasks: Tasks) -> Self {
-        let shared = Arc::new(share(&controller, surroundings));
+        let shared = Arc::new(Shared::new(&controller, surroundings));
         let metrics = surroundings.metrics.clone();
         let probe = Arc::downgrade(&shared);
         metrics.insert(shared.name.clone(), shared.counters.clone(), probe);
@@ -65,33 +64,6 @@ impl Running {
         self.handle.shared.clear();
         late
     }
-}
-
-pub(super) fn share(controller: &Controller, surroundings: &Surroundings) -> Shared {
-    let policy = Policy {
-        capacity: controller.capacity,
-        backoff: controller.backoff,
-        poll: controller.poll,
-        keeps_unknown: controller.objects.is_none(),
-        has_related: !controller.sources.is_empty(),
-        is_durable: matches!(controller.durability, Durability::Outcomes(_)),
-    };
-    let chance = surroundings.chance.fork();
-    Shared::new(|adds| Parts {
-        name: controller.name.clone(),
-        clock: surroundings.clock.clone(),
-        store: surroundings.store.clone(),
-        reconciler: controller.reconciler.clone(),
-        versions: controller.versions.clone(),
-        budgets: controller.budgets.clone(),
-        breakers: controller.breakers.clone(),
-        concurrency: controller.concurrency,
-        relist: controller.relist,
-        timeout: controller.timeout,
-        sources: controller.sources.len() + usize::from(controller.objects.is_some()),
-        core: Core::new(policy, chance, adds),
-        fence: controller.fence.clone(),
-    })
 }
 
 /// All that play in one controller.

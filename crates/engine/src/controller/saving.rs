@@ -191,7 +191,7 @@ fn time_of(clock: &dyn Clock, due: Duration) -> concert_model::Timestamp {
 mod tests {
     use concert_store::Query;
 
-    use super::super::running::{Surroundings, share};
+    use super::super::running::Surroundings;
     use super::super::{Controller, Durability};
     use super::*;
     use crate::fixtures::{Script, World, config_map_kind, seconds, widget};
@@ -208,7 +208,7 @@ mod tests {
         controller.objects = has_objects.then(|| Objects::new(Query::all(config_map_kind())));
         let (store, clock) = (world.store.clone(), Arc::new(world.clock.clone()));
         let surroundings = Surroundings { store, clock, chance: chance.clone(), metrics: Metrics::default() };
-        Saving { shared: Arc::new(share(&controller, &surroundings)), work, chance }
+        Saving { shared: Arc::new(Shared::new(&controller, &surroundings)), work, chance }
     }
 
     impl Saving {

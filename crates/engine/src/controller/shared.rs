@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use concert_store::{Clock, Fence, Store};
-use prometheus_client::metrics::counter::Counter;
 use tokio::sync::Notify;
 
 use crate::breaker::Breakers;
@@ -14,8 +13,8 @@ use crate::metrics::{Counters, Probe, Sample};
 use crate::reconciler::Reconciler;
 use crate::watched::Watched;
 
-use super::Versions;
-use super::core::{Core, Rings};
+use super::core::{Core, Policy, Rings};
+use super::{Controller, Durability, Surroundings, Versions};
 
 pub(crate) struct Shared {
     pub name: Arc<str>,
@@ -51,46 +50,38 @@ pub(crate) struct Bells {
     pub room: Notify,
 }
 
-/// What [`Shared::new`] is made from.
-pub(super) struct Parts {
-    pub name: Arc<str>,
-    pub clock: Arc<dyn Clock>,
-    pub store: Arc<dyn Store>,
-    pub reconciler: Arc<dyn Reconciler>,
-    pub versions: Option<Arc<dyn Versions>>,
-    pub budgets: Budgets,
-    pub breakers: Breakers,
-    pub concurrency: usize,
-    pub relist: Option<Duration>,
-    pub timeout: Duration,
-    pub sources: usize,
-    pub core: Core,
-    pub fence: Option<Fence>,
-}
-
 impl Shared {
-    /// `parts` is given the counter that the state counts in.
-    pub(super) fn new(parts: impl FnOnce(Counter) -> Parts) -> Self {
+    /// What the tasks of `controller` share, before any of them runs.
+    pub(super) fn new(controller: &Controller, surroundings: &Surroundings) -> Self {
+        let policy = Policy {
+            capacity: controller.capacity,
+            backoff: controller.backoff,
+            poll: controller.poll,
+            keeps_unknown: controller.objects.is_none(),
+            has_related: !controller.sources.is_empty(),
+            is_durable: matches!(controller.durability, Durability::Outcomes(_)),
+        };
         let counters: Arc<Counters> = Arc::default();
-        let parts = parts(counters.adds.clone());
+        let core = Core::new(policy, surroundings.chance.fork(), counters.adds.clone());
+        let sources = controller.sources.len() + usize::from(controller.objects.is_some());
         Self {
-            name: parts.name,
-            clock: parts.clock,
-            store: parts.store,
-            reconciler: parts.reconciler,
-            versions: parts.versions,
-            budgets: parts.budgets,
-            breakers: parts.breakers,
+            name: controller.name.clone(),
+            clock: surroundings.clock.clone(),
+            store: surroundings.store.clone(),
+            reconciler: controller.reconciler.clone(),
+            versions: controller.versions.clone(),
+            budgets: controller.budgets.clone(),
+            breakers: controller.breakers.clone(),
             counters,
-            concurrency: parts.concurrency,
-            relist: parts.relist,
-            timeout: parts.timeout,
-            fence: parts.fence.map_or_else(OnceLock::new, OnceLock::from),
-            unlisted: Watched::new(parts.sources),
+            concurrency: controller.concurrency,
+            relist: controller.relist,
+            timeout: controller.timeout,
+            fence: controller.fence.clone().map_or_else(OnceLock::new, OnceLock::from),
+            unlisted: Watched::new(sources),
             workers: Watched::new(0),
             bells: Bells::default(),
             is_stopped: AtomicBool::new(false),
-            core: Mutex::new(parts.core),
+            core: Mutex::new(core),
         }
     }
 

@@ -67,10 +67,8 @@ pub(super) fn validate(definition: &Object) -> Vec<FieldError> {
         errors.push(FieldError::invalid_text(FieldPath::new("metadata.name"), definition.name(), detail));
     }
     check_choice(&path.child("scope"), &spec["scope"], &["Cluster", "Namespaced"], &mut errors);
-    if text(&spec["conversion"]["strategy"]) != "None" {
-        let path = path.child("conversion").child("strategy");
-        check_choice(&path, &spec["conversion"]["strategy"], &["None"], &mut errors);
-    }
+    let strategy = path.child("conversion").child("strategy");
+    check_choice(&strategy, &spec["conversion"]["strategy"], &["None"], &mut errors);
     if spec["preserveUnknownFields"] == json!(true) {
         let detail = "must be false, set x-kubernetes-preserve-unknown-fields in the schema instead";
         errors.push(FieldError::invalid(path.child("preserveUnknownFields"), &json!(true), detail));
