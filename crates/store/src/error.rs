@@ -2,6 +2,8 @@
 
 use concert_model::{FieldError, FieldPath, GroupKind, ObjectKey, PatchError};
 
+use crate::contract::Fence;
+
 /// Why a call to a store failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -76,6 +78,14 @@ impl Error {
     /// A store that failed, in words.
     pub fn unavailable(why: impl Into<String>) -> Self {
         Self::Unavailable(why.into().into())
+    }
+
+    /// A claim that is no longer the newest.
+    pub fn fenced(fence: &Fence) -> Self {
+        Self::Fenced {
+            item: format!("{} of {}", fence.item.item, fence.item.controller),
+            number: fence.number,
+        }
     }
 
     /// A patch that cannot be applied to `key`.

@@ -52,10 +52,7 @@ impl Inner {
         let txn = Txn { checks: vec![Check::Fence(fence.clone())], effects: vec![effect] };
         match self.driver.commit(Job { txn, writes: Vec::new() }).await? {
             Ok(done) => Ok(done),
-            Err(Refusal::Fenced(fence)) => {
-                let item = format!("{} of {}", fence.item.item, fence.item.controller);
-                Err(Error::Fenced { item, number: fence.number })
-            }
+            Err(Refusal::Fenced(fence)) => Err(Error::fenced(&fence)),
             Err(Refusal::Changed { key, .. }) => Err(Error::Conflict { key }),
         }
     }

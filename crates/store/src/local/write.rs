@@ -80,10 +80,7 @@ impl Inner {
         };
         match self.driver.commit(job).await? {
             Ok(Done { revision, .. }) => Ok(Encoded::new(body, revision.unwrap_or_default().into())),
-            Err(Refusal::Fenced(fence)) => {
-                let item = format!("{} of {}", fence.item.item, fence.item.controller);
-                Err(Error::Fenced { item, number: fence.number }.into())
-            }
+            Err(Refusal::Fenced(fence)) => Err(Error::fenced(&fence).into()),
             Err(Refusal::Changed { key, now: Some(_) }) if key == body.key && act == Act::Created => {
                 Err(Attempt::Taken(key))
             }
