@@ -71,8 +71,8 @@ impl Counters {
         let result = match outcome {
             Outcome::Done => 0,
             Outcome::Transient(_) | Outcome::Terminal(_) => 1,
-            Outcome::After(Duration::ZERO) => 2,
-            Outcome::After(_) => 3,
+            Outcome::After(Duration::ZERO) | Outcome::Requeue(_, None) => 2,
+            Outcome::After(_) | Outcome::Poll(_) | Outcome::Requeue(_, Some(_)) => 3,
             Outcome::WaitFor(_) => 4,
         };
         self.results[result].inc();
@@ -85,7 +85,10 @@ impl Counters {
                 self.errors.inc();
                 self.terminal_errors.inc();
             }
-            Outcome::Done | Outcome::After(_) | Outcome::WaitFor(_) => {}
+            Outcome::Requeue(..) => {
+                self.retries.inc();
+            }
+            Outcome::Done | Outcome::Poll(_) | Outcome::After(_) | Outcome::WaitFor(_) => {}
         }
     }
 

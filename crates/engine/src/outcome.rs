@@ -13,8 +13,13 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// Nothing is left to do until something changes, or until the next poll.
     Done,
+    /// As done, but the next poll comes after this time, whatever the controller's interval.
+    Poll(Duration),
     /// Another look after this time.
     After(Duration),
+    /// Nothing failed, but it is not there yet, for this reason: another look with back-off, or after
+    /// exactly this time, which leaves the back-off as it is.
+    Requeue(Arc<str>, Option<Duration>),
     /// Nothing can be done before one of these changes. Costs no retry.
     WaitFor(Vec<Wait>),
     /// It failed and may work later: it is tried again with back-off.
@@ -28,7 +33,9 @@ impl Outcome {
     pub fn kind(&self) -> OutcomeKind {
         match self {
             Outcome::Done => OutcomeKind::Done,
+            Outcome::Poll(_) => OutcomeKind::Poll,
             Outcome::After(_) => OutcomeKind::After,
+            Outcome::Requeue(..) => OutcomeKind::Requeue,
             Outcome::WaitFor(_) => OutcomeKind::WaitFor,
             Outcome::Transient(_) => OutcomeKind::Transient,
             Outcome::Terminal(_) => OutcomeKind::Terminal,
@@ -42,8 +49,12 @@ impl Outcome {
 pub enum OutcomeKind {
     /// See [`Outcome::Done`].
     Done,
+    /// See [`Outcome::Poll`].
+    Poll,
     /// See [`Outcome::After`].
     After,
+    /// See [`Outcome::Requeue`].
+    Requeue,
     /// See [`Outcome::WaitFor`].
     WaitFor,
     /// See [`Outcome::Transient`].

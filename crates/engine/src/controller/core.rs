@@ -139,7 +139,8 @@ impl Core {
         (note.outcome, note.ran) = (Some(outcome.kind()), version);
         let mut waits = Vec::new();
         let next = match outcome {
-            Outcome::Done => self.next_poll(id, &key, now),
+            Outcome::Done => self.next_poll(id, &key, self.policy.poll, now),
+            Outcome::Poll(interval) => self.next_poll(id, &key, Some(interval), now),
             Outcome::After(delay) => {
                 let note = self.queue.note_mut(id);
                 note.clear();
@@ -148,6 +149,7 @@ impl Core {
                 }
                 Next::At(Lane::Retry, "after", now.saturating_add(delay))
             }
+            Outcome::Requeue(why, after) => self.requeue(id, why, after, now),
             Outcome::WaitFor(all) => {
                 if let Some(detail) = &mut self.queue.note_mut(id).detail {
                     (detail.error, detail.delay) = (None, None);
@@ -155,14 +157,7 @@ impl Core {
                 waits = all;
                 Next::Rest
             }
-            Outcome::Transient(failure) => {
-                let note = self.queue.note_mut(id);
-                note.attempt = note.attempt.saturating_add(1);
-                let delay = self.policy.backoff.delay(note.attempt, &self.chance);
-                let detail = note.detail_mut();
-                (detail.error, detail.delay) = (Some(failure.text), Some(delay));
-                Next::At(Lane::Retry, "retry", now.saturating_add(delay))
-            }
+            Outcome::Transient(failure) => self.requeue(id, failure.text, None, now),
             Outcome::Terminal(failure) => {
                 let note = self.queue.note_mut(id);
                 note.attempt = note.attempt.saturating_add(1);
@@ -188,14 +183,25 @@ impl Core {
         self.mark_unsaved(id, &key);
     }
 
-    fn next_poll(&mut self, id: ItemId, key: &ObjectKey, now: Duration) -> Next {
+    fn requeue(&mut self, id: ItemId, why: Arc<str>, after: Option<Duration>, now: Duration) -> Next {
+        let note = self.queue.note_mut(id);
+        let delay = after.unwrap_or_else(|| {
+            note.attempt = note.attempt.saturating_add(1);
+            self.policy.backoff.delay(note.attempt, &self.chance)
+        });
+        let detail = note.detail_mut();
+        (detail.error, detail.delay) = (Some(why), Some(delay));
+        Next::At(Lane::Retry, "retry", now.saturating_add(delay))
+    }
+
+    fn next_poll(&mut self, id: ItemId, key: &ObjectKey, poll: Option<Duration>, now: Duration) -> Next {
         let note = self.queue.note_mut(id);
         note.clear();
         if !note.is_known && !self.policy.keeps_unknown {
             return Next::Forget;
         }
         let is_first = std::mem::take(&mut note.is_unpolled);
-        match self.policy.poll {
+        match poll {
             Some(poll) if is_first => Next::At(Lane::Poll, "poll", now + spread(key, poll)),
             Some(poll) => Next::At(Lane::Poll, "poll", now.saturating_add(poll)),
             None => Next::Rest,
@@ -240,7 +246,7 @@ impl Core {
         let detail = note.detail_mut();
         (detail.error, detail.row) = (saved.row.error.clone(), Some(Claim::Found(saved.fence)));
         match (saved.row.outcome, saved.due) {
-            (OutcomeKind::Transient | OutcomeKind::After, Some(due)) => {
+            (OutcomeKind::Transient | OutcomeKind::Requeue | OutcomeKind::After, Some(due)) => {
                 let is_late = due <= now && saved.row.outcome == OutcomeKind::After;
                 let due = if is_late { now + spread(key, saved.row.delay()) } else { due };
                 self.add(key, Lane::Retry, "restored", due, now).is_ok()

@@ -91,7 +91,7 @@ impl Note {
 
     /// What a row would have to say; none if it needs none.
     pub fn to_save(&self) -> Option<Saved> {
-        let outcome = self.outcome.filter(|it| *it != OutcomeKind::Done)?;
+        let outcome = self.outcome.filter(|it| !matches!(it, OutcomeKind::Done | OutcomeKind::Poll))?;
         let detail = self.detail.as_deref();
         Some(Saved {
             outcome,

@@ -76,7 +76,7 @@ impl Core {
     /// It is also all that is kept where other sources may have had news that nobody heard.
     fn is_still_valid(&self, id: ItemId, version: u64) -> bool {
         let note = self.queue.note(id);
-        let is_backing_off = note.outcome == Some(OutcomeKind::Transient);
+        let is_backing_off = matches!(note.outcome, Some(OutcomeKind::Transient | OutcomeKind::Requeue));
         let is_same = note.version == version && !self.policy.has_related;
         is_same || is_backing_off && (note.version == version || note.generation == 0)
     }

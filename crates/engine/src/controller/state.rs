@@ -25,7 +25,7 @@ pub struct ItemState {
     pub reasons: Reasons,
     /// How its last run went; none if it never ran.
     pub last_outcome: Option<OutcomeKind>,
-    /// What went wrong in the last run.
+    /// What went wrong in the last run, or is not there yet.
     pub last_error: Option<Arc<str>>,
     /// When it is to run (again).
     pub next_due: Option<Duration>,
@@ -44,7 +44,7 @@ pub enum Phase {
     RunningSince(Duration),
     /// Waits for something else to change.
     ParkedOn(Vec<Wait>),
-    /// Failed; will be tried again.
+    /// Failed, or not there yet; will be tried again.
     BackingOff {
         /// When.
         until: Duration,
@@ -80,7 +80,9 @@ fn phase(view: &View<'_, Note>) -> Phase {
     }
     match (view.stage, view.due, view.note.waits()) {
         (Stage::Ready, ..) => Phase::Waiting,
-        (_, Some(until), _) if view.note.outcome == Some(OutcomeKind::Transient) => {
+        (_, Some(until), _)
+            if matches!(view.note.outcome, Some(OutcomeKind::Transient | OutcomeKind::Requeue)) =>
+        {
             Phase::BackingOff { until }
         }
         (_, None, _) if view.note.outcome == Some(OutcomeKind::Terminal) => Phase::Terminal,

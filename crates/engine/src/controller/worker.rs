@@ -262,7 +262,7 @@ fn admit(shared: &Shared, labels: &Labels, lane: Lane, now: Duration) -> Result<
 
 fn answer(outcome: &Outcome) -> Answer {
     match outcome {
-        Outcome::Done | Outcome::After(_) => Answer::Well,
+        Outcome::Done | Outcome::Poll(_) | Outcome::After(_) | Outcome::Requeue(..) => Answer::Well,
         Outcome::Transient(failure) if failure.is_of_target => Answer::Badly,
         // A terminal failure is the object's own fault, and who waits has not asked.
         Outcome::Transient(_) | Outcome::Terminal(_) | Outcome::WaitFor(_) => Answer::NotAsked,
@@ -273,7 +273,9 @@ fn log(outcome: &Outcome) {
     match outcome {
         Outcome::Transient(failure) => warn!(error = %failure, "reconcile failed"),
         Outcome::Terminal(failure) => warn!(error = %failure, "reconcile failed for good"),
-        Outcome::Done | Outcome::After(_) | Outcome::WaitFor(_) => debug!(?outcome, "reconciled"),
+        Outcome::Done | Outcome::Poll(_) | Outcome::After(_) | Outcome::Requeue(..) | Outcome::WaitFor(_) => {
+            debug!(?outcome, "reconciled")
+        }
     }
 }
 

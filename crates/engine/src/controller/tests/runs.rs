@@ -133,6 +133,46 @@ async fn another_look_comes_after_its_time_and_polls_go_on() {
 }
 
 #[tokio::test]
+async fn an_item_may_have_a_poll_interval_of_its_own() {
+    let world = World::new();
+    let script = Script::new(|_| Outcome::Poll(seconds(4)));
+    let handle = world.start(&script, |it| it.poll(seconds(100)));
+    handle.enqueue(&widget("a"), Lane::Event, "changed").unwrap();
+    script.ran(1).await;
+    quiet().await;
+    let state = handle.state(&widget("a")).unwrap();
+    assert_eq!((state.phase, state.lane), (Phase::DueAt(seconds(4)), Some(Lane::Poll)));
+    world.clock.advance(seconds(12)).await;
+    assert_eq!(script.count(), 4);
+}
+
+#[tokio::test]
+async fn what_is_not_there_yet_backs_off_and_is_no_failure() {
+    let world = World::new();
+    let script = Script::new(|request| match request.attempt {
+        0..3 => Outcome::Requeue("not visible yet".into(), None),
+        3 => Outcome::Requeue("over quota".into(), Some(seconds(50))),
+        _ => Outcome::Done,
+    });
+    let handle = world.start(&script, |it| it);
+    handle.enqueue(&widget("a"), Lane::Event, "changed").unwrap();
+    script.ran(1).await;
+    quiet().await;
+    let state = handle.state(&widget("a")).unwrap();
+    assert!(matches!(state.phase, Phase::BackingOff { until } if until <= seconds(1)));
+    assert_eq!(state.last_error.as_deref(), Some("not visible yet"));
+    world.clock.drive(script.ran(4)).await;
+    quiet().await;
+    // Exactly the time it asked for, and the back-off stands where it stood.
+    let before = handle.state(&widget("a")).unwrap();
+    assert_eq!(before.last_error.as_deref(), Some("over quota"));
+    world.clock.advance(seconds(51)).await;
+    let after = handle.state(&widget("a")).unwrap();
+    assert_eq!((before.attempt, after.attempt, script.count()), (3, 3, 5));
+    assert_eq!(handle.summary().failures, 0);
+}
+
+#[tokio::test]
 async fn a_run_past_its_deadline_is_dropped_and_tried_again() {
     let world = World::new();
     let (script, _gate) = gated(Outcome::Done);
