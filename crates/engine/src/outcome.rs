@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 pub enum Outcome {
     /// Nothing is left to do until something changes, or until the next poll.
     Done,
-    /// As done, but the next poll comes after this time, whatever the controller's interval.
+    /// As done, but the next poll comes after this time, whatever the controller's interval; never
+    /// after [`Duration::MAX`].
     Poll(Duration),
     /// Another look after this time.
     After(Duration),

@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 pub mod condition;
+pub mod duration;
 pub mod encoded;
 pub mod field;
 pub mod key;

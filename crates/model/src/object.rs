@@ -249,6 +249,12 @@ impl Object {
         self.set_entry("annotations", key, value);
     }
 
+    /// Takes one annotation away; says whether it was there.
+    pub fn remove_annotation(&mut self, key: &str) -> bool {
+        let annotations = self.fields.get_mut("metadata").and_then(|it| it.get_mut("annotations"));
+        annotations.and_then(Value::as_object_mut).is_some_and(|it| it.remove(key).is_some())
+    }
+
     /// Adds a finalizer; says whether it was missing.
     pub fn add_finalizer(&mut self, finalizer: &str) -> bool {
         let mut all = self.finalizers();
@@ -360,6 +366,16 @@ mod tests {
         assert!(object.remove_finalizer("a.dev/x"));
         assert!(!object.remove_finalizer("a.dev/x"));
         assert_eq!(object, widget());
+    }
+
+    #[test]
+    fn annotations_come_and_go() {
+        let mut object = widget();
+        assert!(!object.remove_annotation("a.dev/x"));
+        object.set_annotation("a.dev/x", "1");
+        assert_eq!(object.annotation("a.dev/x"), Some("1"));
+        assert!(object.remove_annotation("a.dev/x"));
+        assert_eq!(object.annotation("a.dev/x"), None);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! hold (`matchLabels`, `matchExpressions`).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde_json::Value;
 
@@ -34,6 +35,24 @@ enum Test {
     Absent,
     Greater(i64),
     Less(i64),
+}
+
+/// The text form, which [`LabelSelector::parse`] reads back.
+impl fmt::Display for LabelSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, Requirement { key, test }) in self.0.iter().enumerate() {
+            f.write_str(if n == 0 { "" } else { "," })?;
+            match test {
+                Test::In(values) => write!(f, "{key} in ({})", values.join(","))?,
+                Test::NotIn(values) => write!(f, "{key} notin ({})", values.join(","))?,
+                Test::Exists => f.write_str(key)?,
+                Test::Absent => write!(f, "!{key}")?,
+                Test::Greater(bound) => write!(f, "{key}>{bound}")?,
+                Test::Less(bound) => write!(f, "{key}<{bound}")?,
+            }
+        }
+        Ok(())
+    }
 }
 
 impl LabelSelector {
@@ -296,6 +315,25 @@ mod tests {
 
     fn labels(pairs: &[(&str, &str)]) -> Labels {
         pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect()
+    }
+
+    #[test]
+    fn the_text_form_reads_back_as_the_same() {
+        for text in [
+            "",
+            "a=b",
+            "a in (b,c)",
+            "a notin (b)",
+            "a!=b",
+            "a",
+            "!a",
+            "a>1",
+            "a<-2",
+            "a.dev/b=c,!d,e in (f,g)",
+        ] {
+            let selector = LabelSelector::parse(text).unwrap();
+            assert_eq!(LabelSelector::parse(&selector.to_string()).unwrap(), selector, "{text}");
+        }
     }
 
     #[test]

@@ -202,8 +202,11 @@ impl Core {
         }
         let is_first = std::mem::take(&mut note.is_unpolled);
         match poll {
-            Some(poll) if is_first => Next::At(Lane::Poll, "poll", now + spread(key, poll)),
-            Some(poll) => Next::At(Lane::Poll, "poll", now.saturating_add(poll)),
+            Some(poll) if is_first && poll < Duration::MAX => {
+                Next::At(Lane::Poll, "poll", now + spread(key, poll))
+            }
+            // A poll beyond the end of time never comes.
+            Some(poll) => now.checked_add(poll).map_or(Next::Rest, |due| Next::At(Lane::Poll, "poll", due)),
             None => Next::Rest,
         }
     }

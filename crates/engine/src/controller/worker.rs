@@ -274,7 +274,7 @@ fn log(outcome: &Outcome) {
         Outcome::Transient(failure) => warn!(error = %failure, "reconcile failed"),
         Outcome::Terminal(failure) => warn!(error = %failure, "reconcile failed for good"),
         Outcome::Done | Outcome::Poll(_) | Outcome::After(_) | Outcome::Requeue(..) | Outcome::WaitFor(_) => {
-            debug!(?outcome, "reconciled")
+            debug!(?outcome, "reconciled");
         }
     }
 }

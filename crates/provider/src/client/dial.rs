@@ -1,0 +1,189 @@
+//! Dialling: TCP or a unix socket, TLS with the certificates of the moment, and back-off.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpStream, UnixStream};
+use tokio::time::Instant;
+use tokio_rustls::TlsConnector;
+use tonic::transport::{Channel, Endpoint as Transport};
+
+use super::endpoint::{Endpoint, Place, Target};
+use super::link::{Connection, Links};
+use crate::error::{Class, Error};
+use crate::tls::{self, Files};
+
+/// How old the knowledge of the certificate files may be.
+const FILES_FRESH: Duration = Duration::from_secs(2);
+
+/// First pause after a failed attempt.
+const BACKOFF_MIN: Duration = Duration::from_millis(100);
+
+/// Pings of HTTP/2 while calls are under way: as often as the common servers allow by default.
+const PING_INTERVAL: Duration = Duration::from_secs(310);
+
+/// Makes channels, and connections for them.
+pub(crate) struct Dialer {
+    endpoint: Endpoint,
+    pub(crate) target: Target,
+    pub(crate) links: Links,
+    state: Mutex<State>,
+    failures: Arc<Mutex<Failures>>,
+}
+
+struct State {
+    channel: Option<Channel>,
+    files: Files,
+    checked: Option<Instant>,
+}
+
+/// What the last attempts came to.
+#[derive(Default)]
+struct Failures {
+    pause: Duration,
+    until: Option<Instant>,
+    last: String,
+}
+
+impl Dialer {
+    pub(crate) fn new(endpoint: Endpoint) -> Result<Self, Error> {
+        let target = endpoint.target()?;
+        if target.is_tls {
+            endpoint.tls.check()?;
+        }
+        Ok(Self {
+            endpoint,
+            target,
+            links: Links::new(),
+            state: Mutex::new(State { channel: None, files: Files::default(), checked: None }),
+            failures: Arc::default(),
+        })
+    }
+
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// The channel to use now: another one once the certificates changed. Calls under way on the old
+    /// one finish there.
+    pub(crate) fn channel(&self) -> Result<Channel, Error> {
+        let mut state = self.state.lock().expect("nobody panics with the channel in hand");
+        let is_fresh = state.checked.is_some_and(|at| now() < at + FILES_FRESH);
+        if let Some(channel) = state.channel.as_ref().filter(|_| is_fresh || !self.target.is_tls) {
+            return Ok(channel.clone());
+        }
+        let files = if self.target.is_tls { self.endpoint.tls.read()? } else { Files::default() };
+        state.checked = Some(now());
+        if let Some(channel) = state.channel.as_ref().filter(|_| state.files == files) {
+            return Ok(channel.clone());
+        }
+        let channel = self.make(&files)?;
+        (state.files, state.channel) = (files, Some(channel.clone()));
+        Ok(channel)
+    }
+
+    fn make(&self, files: &Files) -> Result<Channel, Error> {
+        let tls =
+            if self.target.is_tls { Some(TlsConnector::from(tls::client_config(files)?)) } else { None };
+        let transport = Transport::from_shared(self.target.uri())
+            .map_err(|e| {
+                Error::new(Class::Terminal, format!("{:?} is no endpoint: {e}", self.endpoint.address))
+            })?
+            .http2_keep_alive_interval(PING_INTERVAL)
+            .keep_alive_timeout(Duration::from_secs(20))
+            .http2_adaptive_window(true);
+        let attempt = Attempt {
+            target: self.target.clone(),
+            tls,
+            links: self.links.clone(),
+            timeout: self.endpoint.connect_timeout,
+            keep_alive: self.endpoint.keep_alive,
+            backoff_max: self.endpoint.backoff_max,
+            failures: Arc::clone(&self.failures),
+        };
+        let attempt = Arc::new(attempt);
+        Ok(transport.connect_with_connector_lazy(tower::service_fn(move |_| {
+            let attempt = Arc::clone(&attempt);
+            async move { attempt.run().await }
+        })))
+    }
+}
+
+/// Everything one attempt to connect needs.
+struct Attempt {
+    target: Target,
+    tls: Option<TlsConnector>,
+    links: Links,
+    timeout: Duration,
+    keep_alive: Duration,
+    backoff_max: Duration,
+    failures: Arc<Mutex<Failures>>,
+}
+
+impl Attempt {
+    /// Connects, unless it is too soon after the last failure: then that is the answer.
+    async fn run(&self) -> Result<TokioIo<Connection<Box<dyn ByteStream>>>, std::io::Error> {
+        if let Some(last) = self.too_soon() {
+            return Err(std::io::Error::other(last));
+        }
+        let result = match tokio::time::timeout(self.timeout, self.connect()).await {
+            Ok(result) => result,
+            Err(_) => Err(std::io::Error::other(format!("no connection within {:?}", self.timeout))),
+        };
+        let mut failures = self.failures.lock().expect("nobody panics with the failures in hand");
+        match result {
+            Ok(stream) => {
+                *failures = Failures::default();
+                Ok(TokioIo::new(self.links.up(stream)))
+            }
+            Err(e) => {
+                failures.pause = (failures.pause * 2).clamp(BACKOFF_MIN, self.backoff_max.max(BACKOFF_MIN));
+                failures.until = Some(now() + failures.pause);
+                failures.last = e.to_string();
+                Err(e)
+            }
+        }
+    }
+
+    fn too_soon(&self) -> Option<String> {
+        let failures = self.failures.lock().expect("nobody panics with the failures in hand");
+        failures.until.filter(|until| now() < *until).map(|_| failures.last.clone())
+    }
+
+    async fn connect(&self) -> std::io::Result<Box<dyn ByteStream>> {
+        let (host, port) = match &self.target.place {
+            Place::Unix(path) => return Ok(Box::new(UnixStream::connect(path).await?)),
+            Place::Tcp { host, port } => (host.as_str(), *port),
+        };
+        let stream = TcpStream::connect((host, port)).await?;
+        stream.set_nodelay(true)?;
+        self.keep_alive(&stream)?;
+        let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
+        let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
+        Ok(Box::new(tls.connect(name, stream).await?))
+    }
+
+    fn keep_alive(&self, stream: &TcpStream) -> std::io::Result<()> {
+        let probes = socket2::TcpKeepalive::new()
+            .with_time(self.keep_alive)
+            .with_interval((self.keep_alive / 2).max(Duration::from_secs(1)))
+            .with_retries(3);
+        socket2::SockRef::from(stream).set_tcp_keepalive(&probes)
+    }
+}
+
+/// What HTTP/2 needs of a connection.
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> ByteStream for S {}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "sockets live in real time; nothing that is stored depends on it"
+)]
+fn now() -> Instant {
+    Instant::now()
+}

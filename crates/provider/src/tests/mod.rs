@@ -1,0 +1,8 @@
+//! Both sides over real sockets of this machine, and peers that do not keep to the rules.
+
+mod connection;
+mod hostile;
+mod in_process;
+mod round_trip;
+pub(crate) mod stage;
+mod tls;
