@@ -11,6 +11,8 @@ pub mod conformance;
 pub mod contract;
 pub mod error;
 pub mod kind;
+#[cfg(feature = "kubernetes")]
+pub mod kubernetes;
 pub mod local;
 pub mod seal;
 pub mod work;

@@ -29,17 +29,24 @@ const fn free(name: &'static str) -> Rule {
     Rule { name, uses: Uses::Anything, tests_use: &[] }
 }
 
-/// From the ground up. Nothing that is shipped may use what is not: `sim`, `bench`, `tidy`.
+/// From the ground up. Nothing that is shipped may use what is not: `testbed`, `sim`,
+/// `bench`, `tidy` and the example provider;
+/// tests may use what their row says.
 const RULES: &[Rule] = &[
     only("model", &[]),
     only("schema", &["model"]),
-    only("store", &["model", "schema"]),
+    Rule { tests_use: &["testbed"], ..only("store", &["model", "schema"]) },
     only("provider", &["model"]),
     only("engine", &["model", "store"]),
-    only("controllers", &["model", "store", "engine", "provider"]),
+    Rule {
+        tests_use: &["testbed", "provider-example"],
+        ..only("controllers", &["model", "store", "engine", "provider"])
+    },
     only("api", &["model", "schema", "store", "engine"]),
     only("server", &["model", "schema", "store", "provider", "engine", "controllers", "api"]),
     only("concert", &["server", "model"]),
+    only("testbed", &[]),
+    free("provider-example"),
     free("sim"),
     free("bench"),
     free("tidy"),
@@ -53,14 +60,21 @@ pub fn check(tree: &Tree) -> Vec<String> {
         let path = format!("{folder}/Cargo.toml");
         match tree.text(&path).unwrap_or_default().parse::<Table>() {
             Ok(manifest) => {
-                let name = folder.strip_prefix("crates/").unwrap_or(folder);
-                findings
-                    .extend(check_manifest(name, &manifest).into_iter().map(|it| format!("{path}: {it}")));
+                let found = check_manifest(&name_of(folder), &manifest);
+                findings.extend(found.into_iter().map(|it| format!("{path}: {it}")));
             }
             Err(error) => findings.push(format!("{path}: {}", error.message())),
         }
     }
     findings
+}
+
+/// The name of a package without `concert-`: `providers/example` is `provider-example`.
+fn name_of(folder: &str) -> String {
+    match folder.strip_prefix("providers/") {
+        Some(name) => format!("provider-{name}"),
+        None => folder.strip_prefix("crates/").unwrap_or(folder).to_owned(),
+    }
 }
 
 fn check_manifest(name: &str, manifest: &Table) -> Vec<String> {
@@ -199,6 +213,15 @@ mod tests {
                 "crates/model/Cargo.toml: the package must be called `concert-model`, after its folder"
             ]
         );
+    }
+
+    #[test]
+    fn a_provider_is_named_after_its_folder_and_used_by_nothing_that_is_shipped() {
+        let manifest = "[package]\nname = \"concert-provider-example\"\n[lints]\nworkspace = true\n\
+                        [dependencies]\nconcert-store.workspace = true\n";
+        assert_eq!(check(&Tree::from([("providers/example/Cargo.toml", manifest)])), [""; 0]);
+        let uses = "[dependencies]\nconcert-provider-example.workspace = true";
+        assert_eq!(findings("server", uses), ["`server` must not use `provider-example` (dependencies)"]);
     }
 
     #[test]

@@ -29,11 +29,13 @@ pub fn check(tree: &Tree) -> Vec<String> {
     findings
 }
 
-/// The folders in headings of the form "### `crates/NAME`" and "### `bench`".
+/// The folders in headings of the form "### `crates/NAME`", "### `providers/NAME`" and "### `bench`".
 fn headings(text: &str) -> impl Iterator<Item = &str> {
     links::outside_fences(text)
         .filter_map(|(_, line)| line.strip_prefix("### `")?.trim_end().strip_suffix('`'))
-        .filter(|folder| *folder == "bench" || folder.starts_with("crates/"))
+        .filter(|folder| {
+            *folder == "bench" || folder.starts_with("crates/") || folder.starts_with("providers/")
+        })
 }
 
 #[cfg(test)]
@@ -67,6 +69,14 @@ mod tests {
             findings("### `crates/model`\n### `bench`\n### `crates/server`\n"),
             ["ARCHITECTURE.md: the heading `crates/server` names no crate that exists"]
         );
+    }
+
+    #[test]
+    fn providers_have_headings_as_crates_have() {
+        let tree = |map| Tree::from([("ARCHITECTURE.md", map), ("providers/example/Cargo.toml", "")]);
+        assert_eq!(check(&tree("### `providers/example`\n")), [""; 0]);
+        assert_eq!(check(&tree("")), ["ARCHITECTURE.md: a heading \"### `providers/example`\" is missing"]);
+        assert_eq!(check(&tree("### `providers/example`\n### `providers/gone`\n")).len(), 1);
     }
 
     #[test]

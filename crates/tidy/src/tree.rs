@@ -83,7 +83,7 @@ impl Tree {
         self.files().filter(move |(path, _)| path.ends_with(suffix))
     }
 
-    /// Folders of the workspace's packages: those of `crates/` and `bench`.
+    /// Folders of the workspace's packages: those of `crates/` and `providers/`, and `bench`.
     #[must_use]
     pub fn packages(&self) -> Vec<&str> {
         self.ending("/Cargo.toml")
@@ -94,7 +94,8 @@ impl Tree {
 }
 
 fn is_crate_folder(folder: &str) -> bool {
-    folder.strip_prefix("crates/").is_some_and(|name| !name.contains('/'))
+    let name = folder.strip_prefix("crates/").or_else(|| folder.strip_prefix("providers/"));
+    name.is_some_and(|name| !name.contains('/'))
 }
 
 impl<'a> FromIterator<(&'a str, &'a str)> for Tree {
@@ -143,14 +144,16 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_the_crates_and_the_benchmarks() {
+    fn packages_are_the_crates_the_providers_and_the_benchmarks() {
         let tree = Tree::from([
             ("Cargo.toml", ""),
             ("bench/Cargo.toml", ""),
             ("crates/model/Cargo.toml", ""),
             ("crates/model/fixtures/Cargo.toml", ""),
             ("examples/toy/Cargo.toml", ""),
+            ("providers/example/Cargo.toml", ""),
+            ("providers/example/crds/Cargo.toml", ""),
         ]);
-        assert_eq!(tree.packages(), ["bench", "crates/model"]);
+        assert_eq!(tree.packages(), ["bench", "crates/model", "providers/example"]);
     }
 }

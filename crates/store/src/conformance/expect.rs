@@ -48,12 +48,14 @@ pub async fn deleted(events: &mut Events) -> Encoded {
     }
 }
 
-/// The fields that an invalid request is told about.
+/// The fields that an invalid request is told about, each once: one may break several rules.
 pub fn invalid_fields<T>(result: Result<T>) -> Vec<String> {
     match result {
         Err(Error::Invalid { errors, .. }) => {
             assert!(!errors.is_empty(), "an invalid request is told what is wrong");
-            errors.iter().map(|error| error.field.to_string()).collect()
+            let mut fields: Vec<String> = errors.iter().map(|error| error.field.to_string()).collect();
+            fields.dedup();
+            fields
         }
         Err(error) => panic!("not refused as invalid: {error}"),
         Ok(_) => panic!("not refused"),

@@ -19,13 +19,14 @@ pub mod status;
 pub mod update;
 pub mod watch;
 
-/// One test for each case of the `core` suite. Takes the name of the function that makes a subject.
+/// One test for each case of the `core` suite. Takes the name of the function that makes
+/// a subject, after the word `async` if it is one that has to wait and may find that there is none.
 #[macro_export]
 macro_rules! core_suite {
-    ($subject:ident) => {
+    ($($subject:ident)+) => {
         mod core {
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 core,
                 create,
                 [
@@ -48,7 +49,7 @@ macro_rules! core_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 core,
                 update,
                 [
@@ -68,7 +69,7 @@ macro_rules! core_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 core,
                 status,
                 [
@@ -84,7 +85,7 @@ macro_rules! core_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 core,
                 patch,
                 [
@@ -104,7 +105,7 @@ macro_rules! core_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 core,
                 delete,
                 [
@@ -127,7 +128,7 @@ macro_rules! core_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 core,
                 generation,
                 [
@@ -144,7 +145,7 @@ macro_rules! core_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 core,
                 list,
                 [
@@ -162,7 +163,7 @@ macro_rules! core_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 core,
                 selectors,
                 [
@@ -181,7 +182,7 @@ macro_rules! core_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 core,
                 watch,
                 [
@@ -200,7 +201,7 @@ macro_rules! core_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 core,
                 concurrency,
                 [
@@ -214,7 +215,7 @@ macro_rules! core_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 core,
                 definitions,
                 [
@@ -232,7 +233,7 @@ macro_rules! core_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 core,
                 schemas,
                 [
@@ -249,7 +250,7 @@ macro_rules! core_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 core,
                 refusals,
                 [
@@ -266,7 +267,7 @@ macro_rules! core_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 core,
                 content,
                 [
@@ -282,7 +283,7 @@ macro_rules! core_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 core,
                 builtin,
                 [

@@ -1,0 +1,18 @@
+//! A real Kubernetes for tests: etcd and kube-apiserver on loopback, in a directory of their own.
+//!
+//! ```no_run
+//! let Some(cluster) = concert_testbed::Cluster::shared() else { return };
+//! cluster.kubectl(&["get", "namespaces"]).unwrap();
+//! ```
+//!
+//! The programs are those that `scripts/testbed` builds. Without them, and without Go to build them
+//! with, there is no cluster and tests return early; on CI that is a failure.
+#![warn(missing_docs)]
+
+mod certificates;
+mod cluster;
+pub mod hold;
+mod programs;
+mod wait;
+
+pub use cluster::{Cluster, Options};
