@@ -1,0 +1,14 @@
+//! A provider with a simulated cloud behind it: for tests, demonstrations and measurements.
+//!
+//! [`cloud`] is the cloud, [`Example`] the provider that serves it, [`control`] the port through which
+//! tests change it behind the provider's back and other programs call the same cloud.
+#![warn(missing_docs)]
+
+pub mod cloud;
+pub mod control;
+pub mod flags;
+mod kinds;
+mod provider;
+
+pub use kinds::{CRDS, served};
+pub use provider::Example;
