@@ -1,0 +1,4 @@
+//! All that reconciles. Knows no HTTP server.
+#![warn(missing_docs)]
+
+pub mod managed;

@@ -1,0 +1,168 @@
+//! Puts controllers together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use concert_engine::{Controller, Durability, Handle, Objects, Source, Tasks};
+use concert_model::{GroupKind, GroupVersionKind};
+use concert_provider::{Handshake, Protocol, Served};
+use concert_store::Query;
+use tracing::warn;
+
+use super::super::decide::Rules;
+use super::super::mentions::Mentions;
+use super::super::poll::Poll;
+use super::super::run::Managed;
+use super::super::{BOOKKEEPING, CREATION_GRACE, TIMEOUT, predicate, usage};
+use super::claims::Charge;
+use super::placeholder::Placeholder;
+use super::{CONCURRENCY, Registry, Settings, push};
+
+/// What runs: its name, what can be asked of it, and what runs beside it.
+pub(super) type Started = Result<(Arc<str>, Handle, Tasks), String>;
+
+impl Registry {
+    pub(super) fn start_placeholder(&self, kind: &GroupKind, why: String) -> Started {
+        let parts = &self.0.parts;
+        let name = Managed::name_of(&kind.at_version(""));
+        let (store, clock) = (parts.store.clone(), parts.clock.clone());
+        let reconciler = Arc::new(Placeholder { name: name.clone(), why, store, clock });
+        let controller = Controller::builder(name, reconciler)
+            .objects(Objects::new(Query::all(kind.clone())).changed(predicate::fingerprint))
+            .fence(parts.fence.clone())
+            .build();
+        self.launch(controller)
+    }
+
+    /// Starts the controller of whoever is in charge.
+    pub(super) async fn start_controller(&self, charge: Charge) -> Started {
+        match charge {
+            Charge::Config(config) => {
+                let parts = &self.0.parts;
+                let usage = config.usage.ok_or("nobody counts its users")?;
+                let (store, recorder) = (parts.store.clone(), parts.recorder.clone());
+                let clock = parts.clock.clone();
+                let controller =
+                    usage::controller(store, clock, recorder, config.kind, usage, parts.fence.clone());
+                self.launch(controller)
+            }
+            Charge::Managed { provider, served, handshake, .. } => {
+                let handshake = handshake.ok_or("the provider has not introduced itself")?;
+                self.start_managed(&provider, &served, &handshake).await
+            }
+        }
+    }
+
+    async fn start_managed(&self, provider: &str, served: &Served, handshake: &Handshake) -> Started {
+        let connector = {
+            let desk = self.lock();
+            let found = desk.providers.iter().find(|(name, _)| **name == *provider);
+            found.map(|(_, it)| it.connector.clone()).ok_or("the provider is gone")?
+        };
+        let parts = &self.0.parts;
+        let rules = rules(&parts.settings, served, handshake);
+        let poll = Poll::every(parts.settings.poll.or(served.poll).unwrap_or(Poll::INTERVAL));
+        let mentions = Arc::new(Mentions::new(!served.watches.is_empty()));
+        let (timeout, interval) = (rules.timeout, poll.interval);
+        let name = Managed::name_of(&served.kind);
+        let reconciler = Managed {
+            name: name.clone(),
+            rules,
+            poll,
+            store: parts.store.clone(),
+            clock: parts.clock.clone(),
+            chance: parts.chance.fork(),
+            connector: connector.clone(),
+            publisher: self.0.publisher.clone(),
+            configurations: self.0.configurations.clone(),
+            recorder: parts.recorder.clone(),
+            metrics: parts.metrics.kind(&served.kind),
+            mentions: mentions.clone(),
+        };
+        let kind = served.kind.group_kind.clone();
+        let concurrency = parts.settings.concurrency.or(served.concurrency).unwrap_or(CONCURRENCY);
+        let objects = Objects::new(Query::all(kind.clone()));
+        let mut builder = Controller::builder(name, Arc::new(reconciler))
+            .objects(objects.changed(predicate::fingerprint).settled(predicate::is_settled))
+            .concurrency(concurrency)
+            // The pass itself ends its calls in time; this is for what hangs all the same.
+            .timeout(timeout + BOOKKEEPING + Duration::from_secs(5))
+            .poll(interval)
+            .relist(Some(parts.settings.relist))
+            .fence(parts.fence.clone());
+        if let Some(work) = &parts.settings.work {
+            builder = builder.durability(Durability::Outcomes(work.clone()));
+        }
+        for source in self.sources(&kind, served, &mentions).await {
+            builder = builder.source(source);
+        }
+        let (name, handle, tasks) = self.launch(builder.build())?;
+        if handshake.capabilities.watch {
+            let pushing = push::Pushing {
+                connector,
+                kind: served.kind.clone(),
+                handle: handle.clone(),
+                store: parts.store.clone(),
+                clock: parts.clock.clone(),
+                chance: parts.chance.fork(),
+            };
+            push::start(pushing, &tasks);
+        }
+        Ok((name, handle, tasks))
+    }
+
+    /// What else wakes objects of a kind.
+    async fn sources(&self, kind: &GroupKind, served: &Served, mentions: &Arc<Mentions>) -> Vec<Source> {
+        let mut sources = vec![self.0.publisher.source(kind.clone())];
+        for owned in &served.owns {
+            if self.is_there(owned).await {
+                sources.push(Source::owned(Query::all(owned.group_kind.clone()), kind.clone()));
+            }
+        }
+        for watched in &served.watches {
+            if !self.is_there(&watched.kind).await {
+                continue;
+            }
+            let mut query = Query::all(watched.kind.group_kind.clone());
+            if !watched.namespace.is_empty() {
+                query = query.in_namespace(watched.namespace.as_str());
+            }
+            let (mentions, only) = (mentions.clone(), watched.name.clone());
+            sources.push(Source::mapped(query, move |object| {
+                let key = object.key();
+                let is_it = only.is_empty() || *key.name == *only;
+                if is_it { mentions.of(&key.name, &key.namespace) } else { Vec::new() }
+            }));
+        }
+        sources
+    }
+
+    /// A source of a kind that is not there would never be ready.
+    async fn is_there(&self, kind: &GroupVersionKind) -> bool {
+        match self.0.parts.store.kind(&kind.group_kind).await {
+            Ok(_) => true,
+            Err(error) => {
+                warn!(%kind, %error, "a kind that the provider watches or owns is left out");
+                false
+            }
+        }
+    }
+
+    fn launch(&self, controller: Controller) -> Started {
+        let handle = self.0.parts.engine.start(controller).map_err(|error| error.to_string())?;
+        Ok((handle.name().clone(), handle, self.0.tasks.group()))
+    }
+}
+
+/// The rules of a kind, by what its provider says and people have set.
+pub fn rules(settings: &Settings, served: &Served, handshake: &Handshake) -> Rules {
+    Rules {
+        can_look_up: handshake.capabilities.lookup,
+        // The older protocol always starts from the object's own name.
+        names_by_object: handshake.protocol == Protocol::V1Alpha1 || served.has_deterministic_names,
+        has_policies: settings.has_policies,
+        creation_grace: served.creation_grace.unwrap_or(CREATION_GRACE),
+        timeout: settings.timeout.or(served.timeout).unwrap_or(TIMEOUT),
+        served: served.clone(),
+    }
+}

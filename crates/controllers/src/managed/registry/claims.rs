@@ -1,0 +1,237 @@
+//! Which provider is in charge of which kind. Pure: what the providers say, and nothing else.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use concert_model::{GroupKind, GroupVersionKind};
+use concert_provider::{ConfigKind, Handshake, Protocol, Served};
+
+/// What is known of one provider.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// The kinds it is to serve; all that it names if empty.
+    pub wanted: Vec<Wanted>,
+    /// Where it stands.
+    pub state: State,
+}
+
+/// A kind that a provider is to serve.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// Which.
+    pub kind: GroupVersionKind,
+    /// Whether external names are known before the create, where the protocol has no word for it.
+    pub has_deterministic_names: Option<bool>,
+}
+
+/// Where a provider stands.
+#[derive(Clone, Debug, PartialEq)]
+pub enum State {
+    /// It has introduced itself.
+    Up {
+        /// As what.
+        handshake: Arc<Handshake>,
+        /// Counts introductions, so that a new one starts controllers anew.
+        epoch: u64,
+    },
+    /// It does not answer.
+    Down {
+        /// In words.
+        why: String,
+        /// Whether that has gone on for so long that its objects should say so.
+        is_long: bool,
+        /// What it served when it was last up.
+        last: Option<Arc<Handshake>>,
+    },
+}
+
+/// Who is in charge of a kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Charge {
+    /// A provider, with what it says of the kind.
+    Managed {
+        /// Which.
+        provider: Arc<str>,
+        /// Whether it can be asked.
+        state: Duty,
+        /// As it declares it.
+        served: Box<Served>,
+        /// What it speaks; none if it never introduced itself.
+        handshake: Option<Arc<Handshake>>,
+    },
+    /// Nobody but ourselves: it counts who uses it.
+    Config(ConfigKind),
+}
+
+/// Whether a provider can be asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Duty {
+    /// It can, since this introduction.
+    Up(u64),
+    /// It cannot, for this reason.
+    Down {
+        /// In words.
+        why: String,
+        /// As [`State::Down`].
+        is_long: bool,
+    },
+}
+
+/// Who is in charge of what, and what is wrong with it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Claims {
+    /// By kind; versions are views of the same objects, so two cannot be reconciled apart.
+    pub kinds: BTreeMap<GroupKind, Charge>,
+    /// What cannot be served as declared, in words.
+    pub problems: Vec<String>,
+}
+
+/// Deals the kinds out. The first who asks for a kind keeps it.
+pub fn claims<'a>(providers: impl Iterator<Item = (&'a Arc<str>, &'a Known)>) -> Claims {
+    let mut claims = Claims::default();
+    let mut configs = Vec::new();
+    for (name, known) in providers {
+        let (handshake, duty) = match &known.state {
+            State::Up { handshake, epoch } => (Some(handshake), Duty::Up(*epoch)),
+            State::Down { why, is_long, last } => {
+                (last.as_ref(), Duty::Down { why: why.clone(), is_long: *is_long })
+            }
+        };
+        for served in kinds_of(name, &known.wanted, handshake, &mut claims.problems) {
+            configs.extend(served.configs.iter().cloned());
+            let kind = served.kind.group_kind.clone();
+            let charge = Charge::Managed {
+                provider: name.clone(),
+                state: duty.clone(),
+                served: Box::new(served),
+                handshake: handshake.cloned(),
+            };
+            match claims.kinds.get(&kind) {
+                None => drop(claims.kinds.insert(kind, charge)),
+                Some(Charge::Managed { provider, .. }) => {
+                    let problem = format!(
+                        "{kind} is served by the providers {provider} and {name}: {provider} keeps it"
+                    );
+                    claims.problems.push(problem);
+                }
+                Some(Charge::Config(_)) => {}
+            }
+        }
+    }
+    for config in configs.into_iter().filter(|it| it.usage.is_some()) {
+        claims.kinds.entry(config.kind.group_kind.clone()).or_insert(Charge::Config(config));
+    }
+    claims
+}
+
+/// The kinds that one provider is in for.
+fn kinds_of(
+    name: &str,
+    wanted: &[Wanted],
+    handshake: Option<&Arc<Handshake>>,
+    problems: &mut Vec<String>,
+) -> Vec<Served> {
+    let served = handshake.map(|it| it.kinds.as_slice()).unwrap_or_default();
+    if wanted.is_empty() {
+        return served.to_vec();
+    }
+    let mut kinds = Vec::new();
+    for wanted in wanted {
+        let found = served.iter().find(|it| it.kind == wanted.kind);
+        // The older protocol need not name what it serves, and who never answered has named nothing.
+        let may_be_silent = handshake.is_none_or(|it| it.protocol == Protocol::V1Alpha1);
+        let mut kind = match found {
+            Some(found) => found.clone(),
+            None if may_be_silent => Served::new(wanted.kind.clone()),
+            None => {
+                problems.push(format!("provider {name} does not serve {}", wanted.kind));
+                continue;
+            }
+        };
+        if let Some(is_deterministic) = wanted.has_deterministic_names {
+            kind.has_deterministic_names = is_deterministic;
+        }
+        kinds.push(kind);
+    }
+    kinds
+}
+
+#[cfg(test)]
+mod tests {
+    use concert_provider::Capabilities;
+
+    use super::*;
+
+    fn kind(name: &str) -> GroupVersionKind {
+        GroupKind::new("example.com", name).at_version("v1")
+    }
+
+    fn wanted(name: &str) -> Wanted {
+        Wanted { kind: kind(name), has_deterministic_names: None }
+    }
+
+    fn up(protocol: Protocol, kinds: &[&str], wanted: Vec<Wanted>) -> Known {
+        let handshake = Handshake {
+            protocol,
+            name: "p".into(),
+            version: "1".into(),
+            capabilities: Capabilities::default(),
+            kinds: kinds.iter().map(|it| Served::new(kind(it))).collect(),
+        };
+        Known { wanted, state: State::Up { handshake: Arc::new(handshake), epoch: 1 } }
+    }
+
+    fn deal(providers: &[(&str, Known)]) -> Claims {
+        let named: Vec<(Arc<str>, Known)> =
+            providers.iter().map(|(name, known)| ((*name).into(), known.clone())).collect();
+        claims(named.iter().map(|(name, known)| (name, known)))
+    }
+
+    fn names(claims: &Claims) -> Vec<&str> {
+        claims.kinds.keys().map(|it| &*it.kind).collect()
+    }
+
+    #[test]
+    fn without_a_wish_a_provider_serves_all_it_names_and_with_one_exactly_that() {
+        assert_eq!(names(&deal(&[("a", up(Protocol::V1, &["A", "B"], vec![]))])), ["A", "B"]);
+        assert_eq!(names(&deal(&[("a", up(Protocol::V1, &["A", "B"], vec![wanted("B")]))])), ["B"]);
+    }
+
+    #[test]
+    fn a_kind_has_one_provider_and_the_other_is_told() {
+        let both =
+            deal(&[("a", up(Protocol::V1, &["A"], vec![])), ("b", up(Protocol::V1, &["A", "B"], vec![]))]);
+        assert_eq!(names(&both), ["A", "B"]);
+        assert_eq!(both.problems, ["A.example.com is served by the providers a and b: a keeps it"]);
+        assert!(
+            matches!(&both.kinds[&kind("A").group_kind], Charge::Managed { provider, .. } if &**provider == "a")
+        );
+    }
+
+    #[test]
+    fn only_the_older_protocol_may_serve_what_it_does_not_name() {
+        assert_eq!(names(&deal(&[("a", up(Protocol::V1Alpha1, &[], vec![wanted("A")]))])), ["A"]);
+        let silent = deal(&[("a", up(Protocol::V1, &[], vec![wanted("A")]))]);
+        assert_eq!(silent.problems, ["provider a does not serve example.com/v1, Kind=A"]);
+    }
+
+    #[test]
+    fn who_does_not_answer_stays_in_charge_of_what_it_was_declared_for() {
+        let state = State::Down { why: "refused".into(), is_long: true, last: None };
+        let claims = deal(&[("a", Known { wanted: vec![wanted("A")], state })]);
+        let charge = &claims.kinds[&kind("A").group_kind];
+        assert!(matches!(charge, Charge::Managed { state: Duty::Down { is_long: true, .. }, .. }));
+    }
+
+    #[test]
+    fn kinds_of_configuration_are_ours() {
+        let mut known = up(Protocol::V1, &["A"], vec![]);
+        if let State::Up { handshake, .. } = &mut known.state {
+            let usage = Some(kind("ProviderConfigUsage"));
+            let config = ConfigKind { kind: kind("ProviderConfig"), usage };
+            Arc::make_mut(handshake).kinds[0].configs = vec![config.clone(), config];
+        }
+        let claims = deal(&[("a", known)]);
+        assert!(matches!(claims.kinds[&kind("ProviderConfig").group_kind], Charge::Config(_)));
+    }
+}

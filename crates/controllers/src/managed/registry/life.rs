@@ -1,0 +1,114 @@
+//! The life of one provider: connect, ask what it serves, notice that it is gone, again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use concert_engine::{Backoff, OnExit, Tasks};
+use concert_provider::{Call, Connector, Handshake};
+use tracing::{info, warn};
+
+use super::Registry;
+use super::claims::State;
+
+/// How long a provider may take to introduce itself.
+const HANDSHAKE: Duration = Duration::from_secs(30);
+
+/// Between tries to reach it.
+const RETRY: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(30) };
+
+/// After so long its objects say that it cannot be reached. A restart of a provider takes less, and
+/// would otherwise cost two writes on each object.
+const LONG: Duration = Duration::from_secs(15);
+
+/// Starts the life of `name` among `tasks`.
+pub(super) fn start(registry: &Registry, name: Arc<str>, connector: Arc<dyn Connector>, tasks: &Tasks) {
+    let life = Life { registry: registry.clone(), name, connector };
+    let shutdown = tasks.shutdown().clone();
+    tasks.spawn(format!("provider/{}", life.name), OnExit::Log, async move {
+        tokio::select! {
+            biased;
+            () = shutdown.requested() => {}
+            () = life.live() => {}
+        }
+    });
+}
+
+struct Life {
+    registry: Registry,
+    name: Arc<str>,
+    connector: Arc<dyn Connector>,
+}
+
+impl Life {
+    async fn live(&self) {
+        let restarts = self.registry.0.parts.settings.restarts_on_disconnect;
+        loop {
+            let handshake = self.introduce().await;
+            info!(provider = %self.name, version = %handshake.version, protocol = ?handshake.protocol,
+                kinds = handshake.kinds.len(), "provider is up");
+            self.registry.came(&self.name, handshake);
+            self.connector.lost().await;
+            if !restarts {
+                warn!(provider = %self.name, "connection lost; its controllers stay");
+                // The connector connects again by itself; what it serves is not asked again.
+                return std::future::pending().await;
+            }
+            warn!(provider = %self.name, "connection lost; its controllers stop until it is back");
+            self.registry.went(&self.name, "the connection was lost", false);
+        }
+    }
+
+    /// Tries until the provider has introduced itself.
+    async fn introduce(&self) -> Handshake {
+        let parts = &self.registry.0.parts;
+        let (began, mut failures) = (parts.clock.elapsed(), 0);
+        loop {
+            match self.connector.handshake(&Call::within(HANDSHAKE)).await {
+                Ok(handshake) => return handshake,
+                Err(error) => {
+                    failures += 1;
+                    if failures == 1 || failures % 10 == 0 {
+                        warn!(provider = %self.name, %error, failures, "provider does not answer");
+                    }
+                    let is_long = parts.clock.elapsed().saturating_sub(began) >= LONG;
+                    self.registry.went(&self.name, &error.message, is_long);
+                }
+            }
+            let left = (began + LONG).saturating_sub(parts.clock.elapsed());
+            let delay = RETRY.delay(failures, &parts.chance);
+            // Whoever cannot be reached for long is said so in time, and not one back-off later.
+            let delay = if left.is_zero() { delay } else { delay.min(left) };
+            parts.clock.sleep(delay).await;
+        }
+    }
+}
+
+impl Registry {
+    /// A provider has introduced itself.
+    fn came(&self, name: &str, handshake: Handshake) {
+        self.change(name, |provider| {
+            provider.epochs += 1;
+            provider.known.state = State::Up { handshake: Arc::new(handshake), epoch: provider.epochs };
+        });
+    }
+
+    /// A provider does not answer.
+    fn went(&self, name: &str, why: &str, is_long: bool) {
+        self.change(name, |provider| {
+            let last = match &provider.known.state {
+                State::Up { handshake, .. } => Some(handshake.clone()),
+                State::Down { last, .. } => last.clone(),
+            };
+            provider.known.state = State::Down { why: why.to_owned(), is_long, last };
+        });
+    }
+
+    fn change(&self, name: &str, change: impl FnOnce(&mut super::Provider)) {
+        {
+            let mut desk = self.lock();
+            let Some((_, provider)) = desk.providers.iter_mut().find(|(it, _)| **it == *name) else { return };
+            change(provider);
+        }
+        self.deal();
+    }
+}

@@ -1,0 +1,98 @@
+//! Changes that a provider pushes wake the objects concerned at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use concert_engine::{Backoff, Handle, Lane, OnExit, Tasks};
+use concert_model::{GroupVersionKind, ObjectKey};
+use concert_provider::{Class, Connector, Moved};
+use concert_store::{Chance, Clock, PageRequest, Query, Store};
+use futures_util::StreamExt;
+use tracing::{debug, warn};
+
+use super::super::vocabulary::annotation;
+
+/// Between tries to listen.
+const RETRY: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(30) };
+
+/// Objects looked at in one go when only an external name is known.
+const PAGE: usize = 500;
+
+/// What listens for one kind.
+pub(super) struct Pushing {
+    pub connector: Arc<dyn Connector>,
+    pub kind: GroupVersionKind,
+    pub handle: Handle,
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub chance: Chance,
+}
+
+/// Starts to listen, until `tasks` stop.
+pub(super) fn start(pushing: Pushing, tasks: &Tasks) {
+    let shutdown = tasks.shutdown().clone();
+    tasks.spawn(format!("push/{}", pushing.kind.group_kind), OnExit::Log, async move {
+        tokio::select! {
+            biased;
+            () = shutdown.requested() => {}
+            () = pushing.listen() => {}
+        }
+    });
+}
+
+impl Pushing {
+    async fn listen(&self) {
+        let mut failures = 0;
+        loop {
+            match self.connector.watch(&self.kind).await {
+                Ok(mut changes) => {
+                    while let Some(change) = changes.next().await {
+                        match change {
+                            Ok(moved) => {
+                                failures = 0;
+                                self.wake(&moved).await;
+                            }
+                            Err(error) => debug!(kind = %self.kind, %error, "pushed changes end"),
+                        }
+                    }
+                }
+                Err(error) if error.class == Class::NotServed => {
+                    debug!(kind = %self.kind, "changes are not pushed");
+                    return;
+                }
+                Err(error) => warn!(kind = %self.kind, %error, "cannot listen for changes"),
+            }
+            failures += 1;
+            self.clock.sleep(RETRY.delay(failures, &self.chance)).await;
+        }
+    }
+
+    async fn wake(&self, moved: &Moved) {
+        let Some(key) = self.find(moved).await else {
+            debug!(kind = %self.kind, external_name = %moved.external_name, "a change of what nobody declared");
+            return;
+        };
+        if let Err(error) = self.handle.enqueue(&key, Lane::Event, "external") {
+            debug!(%key, %error, "cannot look at what was pushed");
+        }
+    }
+
+    async fn find(&self, moved: &Moved) -> Option<ObjectKey> {
+        let kind = self.kind.group_kind.clone();
+        if !moved.object.is_empty() {
+            let (namespace, name) = moved.object.split_once('/').unwrap_or(("", &moved.object));
+            return Some(ObjectKey::namespaced(kind, namespace, name));
+        }
+        let mut page = PageRequest { limit: Some(PAGE), token: None };
+        loop {
+            let found = self.store.list(&Query::all(kind.clone()), &page).await.ok()?;
+            let is_it = |object: &concert_model::Object| {
+                object.annotation(annotation::EXTERNAL_NAME) == Some(&moved.external_name)
+            };
+            if let Some(object) = found.items.iter().find(|it| is_it(&it.decode())) {
+                return Some(object.key().clone());
+            }
+            page.token = Some(found.next?);
+        }
+    }
+}
