@@ -8,6 +8,7 @@ export CARGO_TARGET_DIR
 CARGO ?= cargo
 ARGS ?=
 SEED ?=
+PLAY ?= managed
 
 .DEFAULT_GOAL := help
 .PHONY: demo help test build bench replay fmt clean-cache
@@ -32,9 +33,9 @@ demo: ## declare three folders and see them made real, in a temporary folder
 bench: ## run the benchmarks; choose with ARGS, as in: make bench ARGS='store --json'
 	$(CARGO) run --release -p concert-bench --locked -- $(ARGS)
 
-replay: ## replay one simulation, as in: make replay SEED=8472
+replay: ## replay one simulation, as in: make replay SEED=8472, or PLAY=toy SEED=8472
 	@test -n '$(SEED)' || { echo 'replay needs a seed, hint: make replay SEED=8472' >&2; exit 2; }
-	$(CARGO) run -p concert-sim --locked -- --seed $(SEED)
+	$(CARGO) run -p concert-sim --locked -- $(PLAY) --seed $(SEED)
 
 fmt: ## format all Rust code in place
 	$(CARGO) fmt --all

@@ -4,6 +4,8 @@
 
 pub mod executor;
 pub mod faults;
+pub mod managed;
+pub mod play;
 pub mod scenario;
 pub mod toy;
 pub mod world;

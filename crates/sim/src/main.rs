@@ -1,14 +1,27 @@
 //! Replays one seed with its trace, or looks for bad ones.
 #![allow(clippy::print_stdout, reason = "the trace is what it is for")]
 
-use concert_sim::scenario;
+use concert_sim::managed::ManagedPlay;
+use concert_sim::scenario::{self, Report};
+use concert_sim::toy::ToyPlay;
 
-const USAGE: &str = "usage: concert-sim --seed N          replay one life and print its trace
-       concert-sim --seeds FROM TO    live many lives and print the bad ones";
+const USAGE: &str = "usage: concert-sim [PLAY] --seed N          replay one life and print its trace
+       concert-sim [PLAY] --seeds FROM TO    live many lives and print the bad ones
+
+PLAY is managed (the default) or toy.";
+
+fn live(play: &str, seed: u64) -> Report {
+    match play {
+        "toy" => scenario::run(seed, |stage| ToyPlay::new(stage, None)),
+        _ => scenario::run(seed, ManagedPlay::new),
+    }
+}
 
 fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let is_play = words.first().is_some_and(|it| ["toy", "managed"].contains(it));
+    let play = if is_play { words.remove(0) } else { "managed" };
     let number = |text: &str| text.parse::<u64>().ok();
     let seeds = match words[..] {
         ["--seed", seed] => number(seed).map(|seed| seed..seed + 1),
@@ -22,7 +35,7 @@ fn main() -> std::process::ExitCode {
     let is_replay = seeds.end - seeds.start == 1;
     let mut bad = 0;
     for seed in seeds {
-        let report = scenario::run(seed, None);
+        let report = live(play, seed);
         if is_replay {
             report.trace.iter().for_each(|line| println!("{line}"));
             println!("{:?}\nfingerprint {:016x}", report.counts, report.fingerprint);

@@ -4,26 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use concert_engine::leader::{Config as ElectionConfig, Controllers, Election, RowSeat};
-use concert_engine::{Controller, Durability, Engine, Objects, OnExit, Tasks};
-use concert_model::{Object, Revision};
+use concert_engine::leader::{Config as ElectionConfig, Election, RowSeat};
+use concert_engine::{Engine, OnExit, Tasks};
+use concert_model::{Encoded, Object, Revision};
 use concert_store::{By, Chance, Clock, Config, Delete, Error, Local, PageRequest, Query, Store};
 use futures_util::FutureExt;
-use serde_json::json;
 
 use crate::executor::{Executor, Group};
 use crate::faults::{Disk, Fault, Remote, Weather};
-use crate::toy::decide::is_ready;
-use crate::toy::run::{Bug, Toy};
-use crate::toy::{self, thing_of};
-use crate::world::World;
+use crate::play::{Actor, Play, Stage, Wish};
 
-const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 const PROCESSES: u32 = 2;
-/// How often objects are looked at in lives where watches lose events.
-const POLL: Duration = Duration::from_secs(60);
-/// And how often such watches start over.
-const RELIST: Duration = Duration::from_secs(120);
 /// How long bad weather lasts, in turns of up to three seconds each.
 const TURNS: u64 = 120;
 /// Longest time to peace once faults have stopped: a lease, the longest back-off and two polls fit in.
@@ -69,9 +60,9 @@ pub struct Counts {
     pub steps: u64,
 }
 
-/// Lives the life of `seed`, with a planted bug if one is given. A life that panics is a bad one.
-pub fn run(seed: u64, bug: Option<Bug>) -> Report {
-    std::panic::catch_unwind(|| live(seed, bug)).unwrap_or_else(|panic| {
+/// Lives the life of `seed` in the play that `open` puts on. A life that panics is a bad one.
+pub fn run<P: Play>(seed: u64, open: impl Fn(&Stage) -> P + std::panic::UnwindSafe) -> Report {
+    std::panic::catch_unwind(|| live(seed, open)).unwrap_or_else(|panic| {
         let texts =
             [panic.downcast_ref::<String>().map(String::as_str), panic.downcast_ref::<&str>().copied()];
         let text = texts.into_iter().flatten().next().unwrap_or("without a word");
@@ -80,8 +71,8 @@ pub fn run(seed: u64, bug: Option<Bug>) -> Report {
     })
 }
 
-fn live(seed: u64, bug: Option<Bug>) -> Report {
-    let mut life = Life::begin(seed, bug);
+fn live<P: Play>(seed: u64, open: impl Fn(&Stage) -> P) -> Report {
+    let mut life = Life::begin(seed, open);
     for _ in 0..TURNS {
         life.turn();
     }
@@ -97,13 +88,12 @@ struct Process {
     tasks: Tasks,
 }
 
-struct Life {
+struct Life<P> {
+    play: P,
     executor: Executor,
     chance: Chance,
     weather: Weather,
     disk: Disk,
-    world: World,
-    bug: Option<Bug>,
     store: Option<Local>,
     starts: u32,
     processes: BTreeMap<u32, Process>,
@@ -114,22 +104,22 @@ struct Life {
     violations: Vec<String>,
 }
 
-impl Life {
-    fn begin(seed: u64, bug: Option<Bug>) -> Self {
+impl<P: Play> Life<P> {
+    fn begin(seed: u64, open: impl Fn(&Stage) -> P) -> Self {
         let chance = Chance::seeded(seed);
         let executor = Executor::new(chance.fork());
         // In half of all lives reads are never stale and watches lose nothing, but nobody polls either:
         // there a lost wake-up is never made good.
         let is_lossy = seed.is_multiple_of(2);
         let weather = Weather::new(is_lossy);
-        let world = World::new(executor.clone(), chance.fork(), weather.clone());
+        let stage =
+            Stage { executor: executor.clone(), chance: chance.fork(), weather: weather.clone(), seed };
         let mut life = Self {
+            play: open(&stage),
             executor,
             chance,
             weather,
             disk: Disk::default(),
-            world,
-            bug,
             store: None,
             starts: 0,
             processes: BTreeMap::new(),
@@ -139,10 +129,12 @@ impl Life {
             violations: Vec::new(),
         };
         life.open();
-        let definition = Object::from_value(toy::definition()).expect("the definition is an object");
-        life.at_once(|store| {
-            Box::pin(async move { store.create(definition, &By::actor("user")).await.map(drop) })
-        });
+        for definition in life.play.definitions() {
+            let definition = Object::from_value(definition).expect("the definition is an object");
+            life.at_once(|store| {
+                Box::pin(async move { store.create(definition, &By::actor("user")).await.map(drop) })
+            });
+        }
         life.weather.set_bad(true);
         life
     }
@@ -164,23 +156,21 @@ impl Life {
         let group = Group(self.starts);
         self.note(format!("process {process} starts as {}", self.starts));
         let clock: Arc<dyn Clock> = Arc::new(self.executor.clone());
-        let (executor, chance) = (self.executor.clone(), self.chance.fork());
-        let remote = Remote::new(store, executor.clone(), chance.fork(), self.weather.clone());
+        let chance = self.chance.fork();
+        let remote = Remote::new(store, self.executor.clone(), chance.fork(), self.weather.clone());
         let remote = Arc::new(remote);
         let tasks = Tasks::new(self.executor.spawner(group), clock.clone());
         let engine = Engine::new(remote.clone(), clock.clone(), chance.fork(), tasks.clone());
-        let toy = Arc::new(Toy::new(remote.clone(), self.world.clone(), executor, self.bug));
-        let work = remote.clone();
-        let seat = Arc::new(RowSeat::new(work.clone(), "toy"));
-        let is_polling = self.weather.is_lossy();
-        let build = move |fence| {
-            let objects = Objects::new(Query::all(toy::kind().group_kind));
-            let builder = Controller::builder("toy", toy.clone()).objects(objects).concurrency(3);
-            let builder = if is_polling { builder.poll(POLL).relist(Some(RELIST)) } else { builder };
-            vec![builder.durability(Durability::Outcomes(work.clone())).fence(fence).build()]
+        let seat = Arc::new(RowSeat::new(remote.clone(), "play"));
+        let actor = Actor {
+            remote,
+            engine: engine.clone(),
+            tasks: tasks.clone(),
+            clock: clock.clone(),
+            chance: chance.fork(),
         };
-        self.processes.insert(process, Process { group, engine: engine.clone(), tasks: tasks.clone() });
-        let duty = Arc::new(Controllers::new(engine, Duration::from_secs(5), build));
+        let duty = self.play.duty(actor);
+        self.processes.insert(process, Process { group, engine, tasks: tasks.clone() });
         let election =
             Election::new(seat, ElectionConfig::new(format!("process-{}", self.starts)), clock, chance);
         let shutdown = tasks.shutdown().clone();
@@ -208,28 +198,20 @@ impl Life {
     }
 
     fn user(&mut self) {
-        let name = NAMES[self.chance.below(NAMES.len() as u64) as usize];
-        let size = self.chance.below(100).cast_signed();
-        let after = NAMES[self.chance.below(NAMES.len() as u64) as usize];
-        let after = Some(after).filter(|after| *after > name && self.chance.is_hit(0.4));
+        let wish = self.play.wish();
+        self.note(format!("user wants {wish}"));
         let by = By::actor("user");
-        if self.chance.is_hit(0.3) {
-            self.note(format!("user deletes {name}"));
-            self.at_once(move |store| {
-                Box::pin(
-                    async move { store.delete(&toy::key(name), &Delete::default(), &by).await.map(drop) },
-                )
-            });
-            return;
-        }
-        self.note(format!("user wants {name} of size {size} after {after:?}"));
         self.at_once(move |store| {
             Box::pin(async move {
-                match store.create(toy::widget(name, size, after), &by).await {
+                let object = match wish {
+                    Wish::Gone(key) => return store.delete(&key, &Delete::default(), &by).await.map(drop),
+                    Wish::There(object) => object,
+                };
+                match store.create(object.clone(), &by).await {
                     Err(Error::AlreadyExists { key }) => {
-                        let mut object = store.get(&key).await?.decode();
-                        object.get_mut("spec")["size"] = json!(size);
-                        store.update(object, &by).await.map(drop)
+                        let mut stored = store.get(&key).await?.decode();
+                        stored.set("spec", object.spec().clone());
+                        store.update(stored, &by).await.map(drop)
                     }
                     other => other.map(drop),
                 }
@@ -306,6 +288,7 @@ impl Life {
     fn calm_down(&mut self) {
         self.note("the weather is fine".into());
         self.weather.set_bad(false);
+        self.play.calm_down();
         self.disk.light_fuse(0);
         if self.disk.is_dead() {
             self.crash();
@@ -314,13 +297,14 @@ impl Life {
 
     fn settle_and_check(&mut self) {
         self.executor.run_for(SETTLE);
-        self.check_things();
+        let objects = self.objects();
+        self.violations.extend(self.play.check(&objects));
         if !self.violations.is_empty() {
             self.explain();
         }
         let look = |life: &Self| {
-            let truth = life.world.truth();
-            (life.disk.newest(), truth.mutations, truth.runs)
+            let done = life.play.done();
+            (life.disk.newest(), done.effects, done.runs)
         };
         let before = look(self);
         self.executor.run_for(QUIET);
@@ -330,9 +314,7 @@ impl Life {
             let text = format!("not quiet: revisions {from} to {to}, effects {} to {}", before.1, after.1);
             self.violations.push(text);
         }
-        // Who does not poll has no reason to run at all.
-        let polls = QUIET.div_duration_f64(POLL) + QUIET.div_duration_f64(RELIST) + 2.0;
-        let runs_max = if self.weather.is_lossy() { NAMES.len() as f64 * polls } else { 0.0 };
+        let runs_max = self.play.runs_max(QUIET);
         let runs = after.2 - before.2;
         if runs as f64 > runs_max {
             self.violations.push(format!("not quiet: {runs} runs, at most {runs_max} have a reason"));
@@ -340,59 +322,48 @@ impl Life {
         for process in std::mem::take(&mut self.processes).values() {
             self.check_health(process);
         }
-        self.violations.append(&mut self.world.truth().violations);
-    }
-
-    /// Everything declared is there once, as declared; and nothing else is.
-    fn check_things(&mut self) {
-        let objects = self.objects();
-        let truth = self.world.truth();
-        let find = |name: &str| objects.iter().find(|object| object.name() == name);
-        for object in &objects {
-            let name = object.name();
-            let after = object.spec()["after"].as_str().map(find);
-            if after.is_some_and(|after| !after.is_some_and(is_ready)) && object.deleted_at().is_none() {
-                // It waits, and rightly so.
-                continue;
-            }
-            if object.deleted_at().is_some() {
-                self.violations.push(format!("{name} is still being deleted"));
-                continue;
-            }
-            let there = truth.things.get(&*thing_of(object)).copied();
-            if there != object.spec()["size"].as_i64() {
-                self.violations.push(format!("{name} is {there:?} and not {}", object.spec()["size"]));
-            }
-            if !is_ready(object) {
-                self.violations.push(format!("{name} is not said to be ready"));
-            }
-        }
-        for thing in truth.things.keys() {
-            if !objects.iter().any(|object| *thing_of(object) == **thing) {
-                self.violations.push(format!("{thing} is leaked"));
-            }
-        }
+        self.violations.extend(self.play.violations());
     }
 
     /// What the engines know of each object: the first thing to read of a bad life.
     fn explain(&mut self) {
-        let states: Vec<String> = self
-            .processes
-            .iter()
-            .flat_map(|(n, process)| {
-                let state = |name: &&str| process.engine.state("toy", &toy::key(name));
-                NAMES.iter().filter_map(state).map(move |state| format!("process {n}: {state:?}"))
-            })
+        let engines = self.processes.iter();
+        let controllers = engines.flat_map(|(n, it)| {
+            it.engine
+                .controllers()
+                .into_iter()
+                .filter_map(move |found| Some((n, it.engine.controller(&found.name)?)))
+        });
+        let states: Vec<String> = controllers
+            .flat_map(|(n, it)| it.states().into_iter().map(move |state| format!("process {n}: {state:?}")))
             .collect();
         states.into_iter().for_each(|state| self.note(state));
+        for object in self.objects() {
+            self.tell_history(&object);
+        }
+    }
+
+    /// Every write of an object that is left, by whom, with its metadata.
+    fn tell_history(&mut self, object: &Object) {
+        let (Some(store), Ok(key)) = (&self.store, object.key()) else { return };
+        let past = store.history(&key, None, 100).now_or_never().expect("an inline store never waits");
+        for past in past.expect("the store can be read").iter().rev() {
+            let metadata = past.object.as_ref().map(|it| it.body().metadata().to_vec()).unwrap_or_default();
+            let (act, actor, at) = (&past.act, &past.stamp.actor, past.stamp.at);
+            self.trace
+                .push(format!("{at} {key}: {act:?} by {actor}: {}", String::from_utf8_lossy(&metadata)));
+        }
     }
 
     fn objects(&self) -> Vec<Object> {
-        let query = Query::all(toy::kind().group_kind);
         let store = self.store.as_ref().expect("the store is open");
-        let page =
-            store.list(&query, &PageRequest::whole()).now_or_never().expect("an inline store never waits");
-        page.expect("the store can be read").items.iter().map(concert_model::Encoded::decode).collect()
+        let kinds = self.play.kinds().into_iter();
+        let pages = kinds.map(|kind| {
+            let (query, whole) = (Query::all(kind), PageRequest::whole());
+            let page = store.list(&query, &whole).now_or_never().expect("an inline store never waits");
+            page.expect("the store can be read").items
+        });
+        pages.flatten().map(|it: Encoded| it.decode()).collect()
     }
 
     /// Does what a user asks for, against the store itself. Its failures are the user's to bear.
@@ -412,11 +383,9 @@ impl Life {
     }
 
     fn report(mut self, seed: u64) -> Report {
-        let truth = self.world.truth();
-        self.counts.creates = truth.creates.values().copied().map(u64::from).sum();
-        self.counts.deletes = truth.deletes.values().copied().map(u64::from).sum();
-        self.counts.fenced = truth.fenced;
-        drop(truth);
+        let done = self.play.done();
+        (self.counts.creates, self.counts.deletes, self.counts.fenced) =
+            (done.creates, done.deletes, done.fenced);
         self.counts.faults = self.weather.hits();
         self.counts.steps = self.executor.steps();
         let (violations, trace, counts) = (self.violations, self.trace, self.counts);

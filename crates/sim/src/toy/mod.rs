@@ -2,12 +2,15 @@
 //! `run` has the hands.
 
 pub mod decide;
+mod play;
 pub mod run;
 
 use std::sync::Arc;
 
 use concert_model::{GroupKind, GroupVersionKind, Object, ObjectKey};
 use serde_json::{Value, json};
+
+pub use play::ToyPlay;
 
 /// Keeps an object until its thing is gone.
 pub const FINALIZER: &str = "sim.concert.dev/thing";

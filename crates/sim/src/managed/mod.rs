@@ -1,0 +1,9 @@
+//! The managed reconciler against a simulated cloud, through a bad connection.
+//!
+//! Nothing of it is made for the simulation: the registry, the controllers and the provider are those
+//! that are shipped; only the way between them is ours.
+
+mod play;
+mod wire;
+
+pub use play::ManagedPlay;
