@@ -1,0 +1,5 @@
+//! `managed-reconciler`: reconciles managed resources of any kind with providers over gRPC.
+
+fn main() -> std::process::ExitCode {
+    concert::reconciler("managed-reconciler")
+}

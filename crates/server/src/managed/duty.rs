@@ -1,0 +1,92 @@
+//! What the leader does: runs the registry with everything that was declared.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use concert_controllers::managed::registry::{Declaration, Parts, Registry};
+use concert_engine::Tasks;
+use concert_engine::leader::Duty;
+use concert_store::Fence;
+use tracing::error;
+
+use super::objects::{self, Surroundings};
+use super::provider::Dial;
+
+/// The registry of managed resources, while this process leads.
+pub(super) struct Reconciling {
+    parts: Parts,
+    declarations: Vec<Declaration>,
+    /// The way to providers that are declared as objects; none if those are not looked at.
+    objects: Option<Dial>,
+    patience: Duration,
+    live: Mutex<Option<Live>>,
+}
+
+#[derive(Clone)]
+struct Live {
+    registry: Registry,
+    tasks: Tasks,
+    /// What starts the controller of Provider objects.
+    gate: Tasks,
+}
+
+impl Reconciling {
+    pub fn new(
+        parts: Parts,
+        declarations: Vec<Declaration>,
+        objects: Option<Dial>,
+        patience: Duration,
+    ) -> Self {
+        Self { parts, declarations, objects, patience, live: Mutex::default() }
+    }
+
+    /// What runs, if anything does.
+    pub fn registry(&self) -> Option<Registry> {
+        self.live().as_ref().map(|it| it.registry.clone())
+    }
+
+    fn live(&self) -> MutexGuard<'_, Option<Live>> {
+        self.live.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Duty for Reconciling {
+    fn begin(&self, fence: Option<Fence>) {
+        let tasks = self.parts.tasks.group();
+        let gate = tasks.group();
+        let parts = Parts { fence, tasks: tasks.clone(), ..self.parts.clone() };
+        let registry = Registry::start(parts.clone());
+        for declaration in &self.declarations {
+            if let Err(error) = registry.add(declaration.clone()) {
+                error!(%error, "cannot add a provider");
+            }
+        }
+        if let Some(dial) = &self.objects {
+            let declared = self.declarations.iter().map(|it| it.name.clone()).collect();
+            let surroundings = Surroundings { registry: registry.clone(), dial: dial.clone(), declared };
+            objects::start(surroundings, &Parts { tasks: gate.clone(), ..parts });
+        }
+        *self.live() = Some(Live { registry, tasks, gate });
+    }
+
+    async fn end(&self, is_lost: bool) {
+        // Taken away only afterwards: a lead that is lost while it ends is ended again, at once.
+        let Some(live) = self.live().clone() else { return };
+        let patience = if is_lost { Duration::ZERO } else { self.patience };
+        // First what could add providers.
+        live.gate.stop(patience).await;
+        self.parts.engine.stop(objects::CONTROLLER, patience).await;
+        live.registry.stop(patience).await;
+        live.tasks.stop(patience).await;
+        *self.live() = None;
+    }
+}
+
+impl std::fmt::Debug for Reconciling {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&Arc<str>> = self.declarations.iter().map(|it| &it.name).collect();
+        f.debug_tuple("Reconciling").field(&names).finish()
+    }
+}

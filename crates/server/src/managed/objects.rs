@@ -1,0 +1,271 @@
+//! Providers that are declared as objects: `concert.dev/v1alpha1 Provider`.
+//!
+//! The same as in the configuration file, but added, changed and removed while the process runs. How
+//! a provider stands is written to its status when that changes, and not otherwise.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use concert_controllers::managed::registry::claims::Charge;
+use concert_controllers::managed::registry::{Parts, Registry};
+use concert_engine::source::except_status;
+use concert_engine::{Controller, Failure, Objects, OnExit, Outcome, Reconciler, Request};
+use concert_model::condition::{self, Condition, Status};
+use concert_model::{GroupKind, Object, ObjectKey};
+use concert_provider::{Handshake, Protocol};
+use concert_store::{By, Clock, Error, Query, Store};
+use serde_json::{Map, Value, json};
+use tracing::{info, warn};
+
+use super::config::ProviderConfig;
+use super::provider::{Dial, declaration};
+use super::validate;
+
+/// The controller's name.
+pub(super) const CONTROLLER: &str = "managed/providers";
+
+/// How often a provider's standing is compared with what its status says. A look costs no request.
+const LOOK: Duration = Duration::from_secs(2);
+
+/// Reasons of the condition `Ready`.
+const AVAILABLE: &str = "Available";
+const UNREACHABLE: &str = "Unreachable";
+const INVALID: &str = "Invalid";
+const NAME_TAKEN: &str = "NameTaken";
+
+/// The kind.
+pub(super) fn kind() -> GroupKind {
+    GroupKind::new("concert.dev", "Provider")
+}
+
+/// What the objects act on.
+pub(super) struct Surroundings {
+    pub registry: Registry,
+    pub dial: Dial,
+    /// Names that the configuration file has taken.
+    pub declared: BTreeSet<Arc<str>>,
+}
+
+/// Looks at the objects whenever their kind is defined, for as long as the tasks of `parts` run.
+pub(super) fn start(surroundings: Surroundings, parts: &Parts) {
+    let providers = Arc::new(Providers {
+        surroundings,
+        store: parts.store.clone(),
+        clock: parts.clock.clone(),
+        added: Mutex::default(),
+    });
+    let (parts, shutdown) = (parts.clone(), parts.tasks.shutdown().clone());
+    parts.tasks.clone().spawn("providers/gate", OnExit::Log, async move {
+        tokio::select! {
+            biased;
+            () = shutdown.requested() => {}
+            () = gate(providers, &parts) => {}
+        }
+    });
+}
+
+/// Starts the controller when the kind is defined and stops it when it no longer is. A cluster without
+/// the definition is fine: there are just no such objects.
+async fn gate(providers: Arc<Providers>, parts: &Parts) {
+    let definitions = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
+    let key = ObjectKey::cluster(definitions, "providers.concert.dev");
+    loop {
+        let is_running = parts.engine.controller(CONTROLLER).is_some();
+        // Definitions are watched anyway, so this is answered from memory.
+        match parts.store.get(&key).await {
+            Ok(found) if !is_running && is_established(&found.decode()) => {
+                let controller = Controller::builder(CONTROLLER, providers.clone())
+                    .objects(Objects::new(Query::all(kind())).changed(except_status))
+                    .concurrency(4)
+                    .fence(parts.fence.clone())
+                    .build();
+                if let Err(error) = parts.engine.start(controller) {
+                    warn!(%error, "cannot look at Provider objects");
+                }
+            }
+            Err(Error::NotFound { .. }) if is_running => {
+                info!("the kind Provider is gone, and its objects with it");
+                parts.engine.stop(CONTROLLER, LOOK).await;
+                providers.remove_all().await;
+            }
+            _ => {}
+        }
+        parts.clock.sleep(LOOK).await;
+    }
+}
+
+fn is_established(definition: &Object) -> bool {
+    condition::find(definition.status(), "Established").is_some_and(|it| it.status == Status::True)
+}
+
+struct Providers {
+    surroundings: Surroundings,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    /// What was added for an object, by its name.
+    added: Mutex<BTreeMap<Arc<str>, ProviderConfig>>,
+}
+
+/// Why a provider is not in the registry.
+struct Refusal {
+    reason: &'static str,
+    message: String,
+}
+
+#[async_trait]
+impl Reconciler for Providers {
+    async fn reconcile(&self, request: Request) -> Outcome {
+        let object = match self.store.get(&request.key).await {
+            Ok(object) => object.decode(),
+            Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => {
+                self.remove(&request.key.name).await;
+                return Outcome::Done;
+            }
+            Err(error) => return Outcome::Transient(Failure::from_error(&error)),
+        };
+        if object.deleted_at().is_some() {
+            self.remove(&request.key.name).await;
+            return Outcome::Done;
+        }
+        let status = match self.declare(&object).await {
+            Ok(()) => self.standing(&object),
+            Err(refusal) => {
+                let no = Condition::new("Ready", Status::False, refusal.reason, refusal.message);
+                self.status(&object, no, None)
+            }
+        };
+        match self.write(object, status, &request).await {
+            Ok(()) => Outcome::Poll(LOOK),
+            Err(Error::NotFound { .. }) => Outcome::Done,
+            Err(error) => Outcome::Transient(Failure::from_error(&error)),
+        }
+    }
+}
+
+impl Providers {
+    /// Has the registry know the provider as the object says.
+    async fn declare(&self, object: &Object) -> Result<(), Refusal> {
+        let name: Arc<str> = object.name().into();
+        if self.surroundings.declared.contains(&name) {
+            let message = "the configuration file has a provider of this name: rename one of them".to_owned();
+            return Err(Refusal { reason: NAME_TAKEN, message });
+        }
+        let invalid = |message: String| Refusal { reason: INVALID, message };
+        let config = match read(object) {
+            Ok(config) => config,
+            Err(message) => {
+                // What it was before holds no longer.
+                self.remove(&name).await;
+                return Err(invalid(message));
+            }
+        };
+        if self.added().get(&name) == Some(&config) {
+            return Ok(());
+        }
+        self.remove(&name).await;
+        let Surroundings { registry, dial, .. } = &self.surroundings;
+        let declaration = declaration(&config, dial).map_err(|error| invalid(error.to_string()))?;
+        registry
+            .add(declaration)
+            .map_err(|error| Refusal { reason: NAME_TAKEN, message: error.to_string() })?;
+        info!(provider = %name, "provider added");
+        self.added().insert(name, config);
+        Ok(())
+    }
+
+    async fn remove(&self, name: &str) {
+        let was_added = self.added().remove(name).is_some();
+        if was_added {
+            self.surroundings.registry.remove(name).await;
+            info!(provider = %name, "provider removed");
+        }
+    }
+
+    async fn remove_all(&self) {
+        let names: Vec<Arc<str>> = self.added().keys().cloned().collect();
+        for name in names {
+            self.remove(&name).await;
+        }
+    }
+
+    /// The status of a provider that the registry knows.
+    fn standing(&self, object: &Object) -> Value {
+        match self.surroundings.registry.provider(object.name()) {
+            Some(Ok(handshake)) => {
+                let yes = Condition::new("Ready", Status::True, AVAILABLE, "");
+                self.status(object, yes, Some(&handshake))
+            }
+            Some(Err(why)) => {
+                let no = Condition::new("Ready", Status::False, UNREACHABLE, why);
+                self.status(object, no, None)
+            }
+            None => object.status().clone(),
+        }
+    }
+
+    /// What was learnt of a provider stays while it is away.
+    fn status(&self, object: &Object, ready: Condition, handshake: Option<&Handshake>) -> Value {
+        let mut status = object.status().clone();
+        if !status.is_object() {
+            status = Value::Object(Map::new());
+        }
+        condition::set(&mut status, ready.observed(object.generation()), self.clock.now());
+        if let Some(handshake) = handshake {
+            status["protocol"] = json!(protocol(handshake.protocol));
+            status["version"] = json!(handshake.version);
+            status["kinds"] = json!(self.kinds(object.name(), handshake));
+        }
+        status
+    }
+
+    /// The kinds that the provider is in charge of, as kubectl takes them.
+    fn kinds(&self, name: &str, handshake: &Handshake) -> Vec<String> {
+        let added = self.added();
+        let declared = added.get(name).map(|it| it.resource_types.as_slice()).unwrap_or_default();
+        let declared = declared.iter().filter_map(|it| it.gvk().ok());
+        let named = handshake.kinds.iter().map(|it| it.kind.clone());
+        let kinds: BTreeSet<_> = declared.chain(named).map(|it| (it.group_kind, it.version)).collect();
+        let is_ours = |kind: &GroupKind| {
+            let charge = self.surroundings.registry.in_charge_of(kind);
+            charge.is_some_and(|(_, it)| matches!(it, Charge::Managed { provider, .. } if &*provider == name))
+        };
+        let kinds = kinds.into_iter().filter(|(kind, _)| is_ours(kind));
+        kinds.map(|(kind, version)| format!("{}.{version}.{}", kind.kind, kind.group)).collect()
+    }
+
+    /// Writes only what is new: a provider that stays as it is costs nothing.
+    async fn write(&self, mut object: Object, status: Value, request: &Request) -> Result<(), Error> {
+        if *object.status() == status {
+            return Ok(());
+        }
+        object.set("status", status);
+        let by = By::actor(CONTROLLER).because("standing");
+        let by = match &request.fence {
+            Some(fence) => by.fenced(fence.clone()),
+            None => by,
+        };
+        self.store.update_status(object, &by).await.map(drop)
+    }
+
+    fn added(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, ProviderConfig>> {
+        self.added.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The configuration that an object stands for.
+fn read(object: &Object) -> Result<ProviderConfig, String> {
+    let mut config: ProviderConfig =
+        serde_path_to_error::deserialize(object.spec().clone()).map_err(|error| format!("spec.{error}"))?;
+    config.name = object.name().to_owned();
+    let findings = validate::provider_findings("spec", &config);
+    if findings.is_empty() { Ok(config) } else { Err(findings.join("; ")) }
+}
+
+fn protocol(protocol: Protocol) -> &'static str {
+    match protocol {
+        Protocol::V1Alpha1 => "external.proto.v1alpha1",
+        Protocol::V1 => "concert.provider.v1",
+    }
+}

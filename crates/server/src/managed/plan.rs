@@ -1,0 +1,192 @@
+//! What the providers would do about objects, without doing it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use concert_controllers::managed::config::Configurations;
+use concert_controllers::managed::plan::Planner;
+use concert_controllers::managed::registry::claims::{Charge, Claims, Known, State, claims};
+use concert_controllers::managed::registry::{Settings, rules};
+use concert_engine::{Tasks, TokioSpawn};
+use concert_model::Object;
+use concert_provider::{Call, Change, Connector, PlanAction};
+use concert_store::{Clock, Store};
+use serde::Serialize;
+use serde_json::Value;
+
+use super::config::ControllerConfig;
+use super::error::Error;
+use super::options::Options;
+use super::provider;
+
+/// How long a provider may take to introduce itself, and to answer for one object.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What would happen to one object.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Planned {
+    /// The verb.
+    pub action: Action,
+    /// Of the object.
+    pub api_version: String,
+    /// Of the object.
+    pub kind: String,
+    /// Empty for cluster-scoped kinds.
+    pub namespace: String,
+    /// Of the object.
+    pub name: String,
+    /// Field by field.
+    pub changes: Vec<FieldChange>,
+    /// A sentence, where there is more to say.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reason: String,
+}
+
+/// What would be done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Action {
+    /// The external thing is made.
+    Create,
+    /// It is changed in place.
+    Update,
+    /// It is removed and another one made.
+    Replace,
+    /// It is removed.
+    Delete,
+    /// It is as declared.
+    None,
+    /// Nobody can tell; the reason says why.
+    Unknown,
+}
+
+/// One field that would change.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldChange {
+    /// Where, as in `spec.forProvider.size`.
+    pub path: String,
+    /// What is; none if absent, not told or not to be shown.
+    pub from: Option<Value>,
+    /// What is wanted; none if it is to go or not to be shown.
+    pub to: Option<Value>,
+    /// Whether the external thing must be made anew for it.
+    pub replaces: bool,
+    /// Whether the values are not to be shown.
+    pub is_sensitive: bool,
+}
+
+/// Asks the providers about `objects`. Writes nothing and has nothing done.
+///
+/// # Errors
+/// As [`Controller::start`](super::Controller::start). What goes wrong with one object is in its plan.
+pub async fn plan(
+    config: &ControllerConfig,
+    options: &Options,
+    objects: Vec<Object>,
+) -> Result<Vec<Planned>, Error> {
+    config.check()?;
+    let dial = options.dial();
+    let tasks = Tasks::new(Arc::new(TokioSpawn::current()), options.clock.clone());
+    let store = options.storage.open(&options.clock, &options.chance, &tasks).await?.store;
+    let configurations = Configurations::new(store.clone(), options.clock.clone(), crate::config::variable);
+    let mut desk = Desk {
+        store,
+        clock: options.clock.clone(),
+        configurations: Arc::new(configurations),
+        connectors: BTreeMap::new(),
+        claims: Claims::default(),
+        down: Vec::new(),
+    };
+    let mut known = Vec::new();
+    for provider in &config.providers {
+        let declaration = provider::declaration(provider, &dial)?;
+        let state = match declaration.connector.handshake(&Call::within(TIMEOUT)).await {
+            Ok(handshake) => State::Up { handshake: Arc::new(handshake), epoch: 1 },
+            Err(error) => {
+                desk.down.push(format!("provider {}: {}", declaration.name, error.message));
+                State::Down { why: error.message, is_long: true, last: None }
+            }
+        };
+        known.push((declaration.name.clone(), Known { wanted: declaration.kinds, state }));
+        desk.connectors.insert(declaration.name, declaration.connector);
+    }
+    desk.claims = claims(known.iter().map(|(name, it)| (name, it)));
+    let mut all = Vec::with_capacity(objects.len());
+    for object in objects {
+        all.push(desk.one(object).await);
+    }
+    tasks.stop(Duration::from_secs(1)).await;
+    Ok(all)
+}
+
+/// Who is asked about what.
+struct Desk {
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    configurations: Arc<Configurations>,
+    connectors: BTreeMap<Arc<str>, Arc<dyn Connector>>,
+    claims: Claims,
+    /// Who does not answer, and why.
+    down: Vec<String>,
+}
+
+impl Desk {
+    async fn one(&self, object: Object) -> Planned {
+        let answer = self.ask(&object).await;
+        let (action, changes, reason) = answer.unwrap_or_else(|why| (Action::Unknown, Vec::new(), why));
+        Planned {
+            action,
+            api_version: object.api_version().to_owned(),
+            kind: object.kind().to_owned(),
+            namespace: object.namespace().to_owned(),
+            name: object.name().to_owned(),
+            changes,
+            reason,
+        }
+    }
+
+    async fn ask(&self, object: &Object) -> Result<(Action, Vec<FieldChange>, String), String> {
+        let kind = object.gvk().map_err(|error| error.to_string())?.group_kind;
+        let Some(Charge::Managed { provider, served, handshake, .. }) = self.claims.kinds.get(&kind) else {
+            // One that does not answer may be the one.
+            let down =
+                if self.down.is_empty() { String::new() } else { format!("; {}", self.down.join("; ")) };
+            return Err(format!("no provider serves {kind}{down}"));
+        };
+        let (Some(connector), Some(handshake)) = (self.connectors.get(provider), handshake) else {
+            return Err(format!("provider {provider} has not answered: {}", self.down.join("; ")));
+        };
+        let planner = Planner {
+            rules: rules(&Settings::default(), served, handshake),
+            store: self.store.clone(),
+            connector: connector.clone(),
+            configurations: self.configurations.clone(),
+        };
+        let plan = planner.plan(object, self.clock.now()).await;
+        Ok((plan.action.into(), plan.changes.into_iter().map(FieldChange::from).collect(), plan.reason))
+    }
+}
+
+impl From<PlanAction> for Action {
+    fn from(action: PlanAction) -> Self {
+        match action {
+            PlanAction::Create => Self::Create,
+            PlanAction::Update => Self::Update,
+            PlanAction::Replace => Self::Replace,
+            PlanAction::Delete => Self::Delete,
+            PlanAction::None => Self::None,
+            PlanAction::Unknown => Self::Unknown,
+        }
+    }
+}
+
+impl From<Change> for FieldChange {
+    fn from(change: Change) -> Self {
+        let Change { path, from, to, replaces, is_sensitive } = change;
+        let shown = |value: Option<Value>| value.filter(|_| !is_sensitive);
+        Self { path, from: shown(from), to: shown(to), replaces, is_sensitive }
+    }
+}

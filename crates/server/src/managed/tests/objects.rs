@@ -1,0 +1,100 @@
+//! Providers that are declared as objects.
+
+use concert_model::condition::{self, Status};
+use concert_model::{Object, ObjectKey};
+use concert_store::Delete;
+use serde_json::Value;
+
+use super::*;
+use crate::managed::{Controller, Running};
+
+/// What clusters are given: the embedded store must take it too.
+const DEFINITION: &str = include_str!("../../../../../deploy/crds/providers.yaml");
+
+async fn define_providers(store: &Local) {
+    let definition: Value = serde_saphyr::from_str(DEFINITION).unwrap();
+    store.create(Object::from_value(definition).unwrap(), &By::actor("test")).await.unwrap();
+}
+
+fn key(name: &str) -> ObjectKey {
+    ObjectKey::cluster(GroupKind::new("concert.dev", "Provider"), name)
+}
+
+async fn declare(store: &Local, name: &str, spec: Value) {
+    let kind = GroupKind::new("concert.dev", "Provider").at_version("v1alpha1");
+    let mut object = Object::new(&kind, "", name);
+    object.set("spec", spec);
+    store.create(object, &By::actor("test")).await.unwrap();
+}
+
+async fn ready(store: &Local, name: &str) -> Option<(Status, String, String)> {
+    let object = store.get(&key(name)).await.ok()?.decode();
+    let found = condition::find(object.status(), "Ready")?;
+    Some((found.status, found.reason, found.message))
+}
+
+/// A reconciler whose configuration file has the provider `a`, without kinds of its own here.
+async fn start(store: &Arc<Local>, cloud: &Cloud) -> Running {
+    let mut config = config();
+    config.providers[0].resource_types.clear();
+    cloud.take_down("a:1");
+    Controller::new(config, options(store, cloud).with_leader_election(false)).start().await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn providers_come_change_and_go_live() {
+    let (store, cloud) = (store(), Cloud::default());
+    let running = start(&store, &cloud).await;
+    let registry = running.registry().unwrap();
+    // The kind may come later than the process.
+    define_providers(&store).await;
+    declare(&store, "b", json!({"endpoint": "b:1"})).await;
+    until("b is ready", async || ready(&store, "b").await.is_some_and(|it| it.0 == Status::True)).await;
+    let status = store.get(&key("b")).await.unwrap().decode().status().clone();
+    assert_eq!(status["protocol"], "concert.provider.v1");
+    assert_eq!(status["version"], "1.2.3");
+    until("its kinds are told", async || {
+        let object = store.get(&key("b")).await.unwrap().decode();
+        object.status()["kinds"] == json!(["Bucket.v1.example.com"])
+    })
+    .await;
+    assert!(registry.provider("b").unwrap().is_ok());
+
+    cloud.take_down("elsewhere:1");
+    let mut object = store.get(&key("b")).await.unwrap().decode();
+    object.get_mut("spec")["endpoint"] = json!("elsewhere:1");
+    store.update(object, &By::actor("test")).await.unwrap();
+    until("b says why it is not ready", async || {
+        ready(&store, "b").await == Some((Status::False, "Unreachable".into(), "connection refused".into()))
+    })
+    .await;
+
+    store.delete(&key("b"), &Delete::default(), &By::actor("test")).await.unwrap();
+    until("b is gone", async || registry.provider("b").is_none()).await;
+    assert!(registry.provider("a").is_some());
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_added_says_why_and_hurts_nobody_else() {
+    let (store, cloud) = (store(), Cloud::default());
+    define_providers(&store).await;
+    let running = start(&store, &cloud).await;
+    declare(&store, "a", json!({"endpoint": "x:1"})).await;
+    declare(&store, "bad", json!({"endpoint": "nowhere"})).await;
+    declare(&store, "good", json!({"endpoint": "g:1"})).await;
+    until("a says that its name is taken", async || {
+        ready(&store, "a").await.is_some_and(|it| it.0 == Status::False && it.1 == "NameTaken")
+    })
+    .await;
+    until("bad says what is wrong", async || {
+        ready(&store, "bad").await.is_some_and(|it| it.1 == "Invalid" && it.2.contains("spec.endpoint"))
+    })
+    .await;
+    until("good is ready", async || ready(&store, "good").await.is_some_and(|it| it.0 == Status::True)).await;
+    // A provider that stays as it is costs no writes.
+    let version = store.get(&key("good")).await.unwrap().resource_version().clone();
+    SystemClock::new().sleep(Duration::from_secs(5)).await;
+    assert_eq!(*store.get(&key("good")).await.unwrap().resource_version(), version);
+    running.stop().await;
+}
