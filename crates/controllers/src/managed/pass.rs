@@ -176,7 +176,16 @@ impl<'a> Pass<'a> {
     async fn save(&mut self) -> Taken {
         self.seen.is_saved = true;
         self.is_dirty |= self.object.add_finalizer(FINALIZER);
-        self.write(false).await
+        let before = self.object.generation();
+        self.write(false).await?;
+        let generation = self.object.generation();
+        if let Some(Ok(observation)) = &self.seen.observation
+            && generation != before
+        {
+            // What the provider said of the object holds for the fields too that it has just filled in.
+            delta::restate(&mut self.status, &observation.delta, generation, self.managed.clock.now());
+        }
+        Ok(())
     }
 
     async fn publish_observed(&mut self) -> Taken {
@@ -250,6 +259,11 @@ impl<'a> Pass<'a> {
                 // Ours was written and the answer lost; or somebody else has found it out too.
                 Err(Error::Invalid { .. }) => {
                     let fresh = managed.store.get(&key).await;
+                    if fresh.as_ref().is_ok_and(|it| Some(&it.head().uid) != self.object.uid().as_ref()) {
+                        // Another object by the same name: what was made is not its own.
+                        self.is_gone = true;
+                        return Err(Verdict::nothing());
+                    }
                     return self.take_written(fresh, true);
                 }
                 Err(error) if error.is_transient() && managed.clock.elapsed() < deadline => {

@@ -7,7 +7,7 @@ use concert_engine::{Controller, Durability, Handle, Objects, Source, Tasks};
 use concert_model::{GroupKind, GroupVersionKind};
 use concert_provider::{Handshake, Protocol, Served};
 use concert_store::Query;
-use tracing::warn;
+use tracing::info;
 
 use super::super::decide::Rules;
 use super::super::mentions::Mentions;
@@ -40,6 +40,9 @@ impl Registry {
             Charge::Config(config) => {
                 let parts = &self.0.parts;
                 let usage = config.usage.ok_or("nobody counts its users")?;
+                if !self.is_there(&usage).await {
+                    return Err(format!("there is no definition of {}", usage.group_kind));
+                }
                 let (store, recorder) = (parts.store.clone(), parts.recorder.clone());
                 let clock = parts.clock.clone();
                 let controller =
@@ -142,7 +145,7 @@ impl Registry {
         match self.0.parts.store.kind(&kind.group_kind).await {
             Ok(_) => true,
             Err(error) => {
-                warn!(%kind, %error, "a kind that the provider watches or owns is left out");
+                info!(%kind, %error, "a kind that the provider names is not there");
                 false
             }
         }

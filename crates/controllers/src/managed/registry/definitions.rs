@@ -104,7 +104,7 @@ impl Registry {
         }
     }
 
-    async fn stop_running(&self, key: &ObjectKey) {
+    pub(super) async fn stop_running(&self, key: &ObjectKey) {
         let stopped = self.lock().running.remove(key);
         if let Some(running) = stopped {
             running.tasks.stop(PATIENCE).await;

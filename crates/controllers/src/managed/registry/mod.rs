@@ -228,7 +228,8 @@ impl Registry {
         Ok(())
     }
 
-    /// Removes a provider. Objects that are left say that nobody serves them.
+    /// Removes a provider, which is not called any more afterwards. Objects that are left say that nobody
+    /// serves them.
     pub async fn remove(&self, name: &str) {
         let removed = {
             let mut desk = self.lock();
@@ -237,6 +238,16 @@ impl Registry {
         };
         if let Some(provider) = removed {
             provider.tasks.stop(PATIENCE).await;
+            // What runs for it is stopped here: whoever looks at the definitions does so only later.
+            let is_its =
+                |it: &Running| matches!(&it.want, Want::Managed { provider, .. } if provider == name);
+            let keys: Vec<ObjectKey> = {
+                let desk = self.lock();
+                desk.running.iter().filter(|(_, it)| is_its(it)).map(|(key, _)| key.clone()).collect()
+            };
+            for key in keys {
+                self.stop_running(&key).await;
+            }
             self.deal();
         }
     }
