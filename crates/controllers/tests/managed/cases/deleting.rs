@@ -1,0 +1,114 @@
+//! The external thing goes, and then its object.
+
+use std::time::Duration;
+
+use concert_engine::Outcome;
+use concert_provider::{Class, Deleted, Error};
+use serde_json::json;
+
+use crate::bench::{Bench, boom, conflict, on_change, polled, requeue, retry};
+use crate::faulty::{Verb, unavailable};
+use crate::scripted::seen;
+use crate::stores::Subject;
+
+async fn to_delete(subject: &Subject) -> Bench {
+    let bench = Bench::new(subject).await;
+    bench.declare_ready(json!({})).await;
+    bench.delete().await;
+    bench
+}
+
+pub async fn takes_one_pass_where_the_thing_goes_at_once(subject: &Subject) {
+    let bench = to_delete(subject).await;
+    assert_eq!(bench.reconcile().await, Outcome::Done);
+    assert_eq!(bench.calls(), ["observe", "delete", "observe"]);
+    assert_eq!(bench.events(), ["DeletedExternalResource"]);
+    assert_eq!(bench.writes(), [Verb::Update]);
+    assert!(bench.is_gone().await && bench.provider.things().is_empty());
+}
+
+pub async fn waits_while_the_thing_is_still_there(subject: &Subject) {
+    let bench = to_delete(subject).await;
+    let there = || Ok(seen("thing-1", &json!({"size": 1}), Vec::new()));
+    bench.provider.script(|script| script.observe.extend([there(), there(), there(), there()]));
+    let said = ["Ready=False/Deleting@2", "Synced=True/ReconcileSuccess@2", "UpToDate=True/ObserveMatched@1"];
+    for _ in 0..2 {
+        assert_eq!(bench.reconcile().await, requeue("waiting until the external resource is gone"));
+        assert_eq!(bench.conditions().await, said);
+        assert_eq!(bench.calls(), ["observe", "delete", "observe"]);
+    }
+    assert_eq!(bench.writes(), [Verb::Status]);
+    bench.clock.advance(60);
+    assert_eq!(bench.reconcile().await, Outcome::Done);
+    assert_eq!(bench.calls(), ["observe"]);
+    assert!(bench.is_gone().await);
+}
+
+pub async fn tells_of_progress_and_when_to_look_again(subject: &Subject) {
+    let bench = to_delete(subject).await;
+    let wait = Duration::from_secs(5);
+    let deleted =
+        Deleted { progress: Some("draining".into()), again_after: Some(wait), ..Deleted::default() };
+    bench.provider.script(|script| script.delete.push_back(Ok(deleted)));
+    let why = "waiting until the external resource is gone";
+    assert_eq!(bench.reconcile().await, Outcome::Requeue(why.into(), Some(wait)));
+    assert_eq!(bench.conditions().await[0], "Ready=False/Deleting@2: draining");
+}
+
+pub async fn that_fails_is_said_and_tried_again(subject: &Subject) {
+    let bench = to_delete(subject).await;
+    bench.provider.script(|script| script.delete.push_back(Err(boom())));
+    assert_eq!(bench.reconcile().await, retry("delete failed: boom"));
+    let said = ["Ready=False/Deleting@2", "Synced=False/ReconcileError@2: delete failed: boom"];
+    assert_eq!(bench.conditions().await[..2], said);
+    assert_eq!(bench.events(), ["CannotDeleteExternalResource: delete failed: boom"]);
+    assert!(!bench.is_gone().await);
+    assert_eq!(bench.reconcile().await, Outcome::Done);
+    assert!(bench.is_gone().await);
+}
+
+pub async fn that_meets_a_conflict_is_tried_again_silently(subject: &Subject) {
+    let bench = to_delete(subject).await;
+    let error = Error::new(Class::Conflict, "somebody else");
+    bench.provider.script(|script| script.delete.push_back(Err(error)));
+    assert_eq!(bench.reconcile().await, conflict());
+    assert_eq!(bench.events(), [""; 0]);
+    assert_eq!(bench.reconcile().await, Outcome::Done);
+}
+
+pub async fn tries_again_when_the_finalizer_cannot_be_removed(subject: &Subject) {
+    let bench = to_delete(subject).await;
+    bench.store.fail(Verb::Update, bench.kind(), 1, unavailable);
+    let text = "cannot remove the finalizer: the store is unavailable";
+    assert_eq!(bench.reconcile().await, retry(text));
+    assert_eq!(bench.conditions().await[1], format!("Synced=False/ReconcileError@2: {text}"));
+    assert_eq!(bench.events(), ["DeletedExternalResource"]);
+    bench.clock.advance(60);
+    assert_eq!(bench.reconcile().await, Outcome::Done);
+    assert!(bench.is_gone().await);
+}
+
+pub async fn waits_for_the_finalizers_of_others(subject: &Subject) {
+    let bench = Bench::new(subject).await;
+    bench.declare_ready(json!({"metadata": {"finalizers": ["example.com/other"]}})).await;
+    bench.delete().await;
+    assert_eq!(bench.reconcile().await, polled());
+    let said = [
+        "Ready=False/Deleting@2: waiting for other finalizers: example.com/other",
+        "Synced=True/ReconcileSuccess@2",
+    ];
+    assert_eq!(bench.conditions().await[..2], said);
+    assert_eq!((bench.calls(), bench.provider.things().len()), (vec!["observe"], 1));
+    let ours = bench.get().await.finalizers().into_iter().filter(|it| it != "example.com/other");
+    bench.edit(json!({"metadata": {"finalizers": ours.collect::<Vec<_>>()}})).await;
+    assert_eq!(bench.reconcile().await, Outcome::Done);
+    assert!(bench.is_gone().await && bench.provider.things().is_empty());
+}
+
+pub async fn leaves_alone_what_never_was_ours(subject: &Subject) {
+    let bench = Bench::new(subject).await;
+    bench.declare(json!({"metadata": {"finalizers": ["example.com/other"]}})).await;
+    bench.delete().await;
+    assert_eq!(bench.reconcile().await, on_change());
+    assert_eq!((bench.calls(), bench.writes(), bench.events()), (vec![], vec![], vec![]));
+}

@@ -1,0 +1,284 @@
+//! Which controllers run, as kinds and providers come and go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use concert_controllers::managed::event::Silent;
+use concert_controllers::managed::metrics::Metrics;
+use concert_controllers::managed::registry::{Declaration, Parts, Problem, Registry, Settings};
+use concert_controllers::managed::vocabulary::FINALIZER;
+use concert_engine::{Engine, Tasks, TokioSpawn};
+use concert_model::{Encoded, FieldSelector, GroupKind, Object, ObjectKey, Patch};
+use concert_provider::Served;
+use concert_store::conformance::next;
+use concert_store::{Chance, Delete, Error, Event, Part, Query, Store, SystemClock};
+use serde_json::json;
+
+use crate::bench::{conditions, user};
+use crate::definition::{define, definition, namespace, unique, until};
+use crate::line::Line;
+use crate::scripted::Scripted;
+use crate::stores::Subject;
+
+/// How long everything may take to stop.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A registry, and kinds in a group that no other case has.
+struct Town {
+    store: Arc<dyn Store>,
+    registry: Registry,
+    tasks: Tasks,
+    group: String,
+    namespace: String,
+}
+
+struct Inhabitant {
+    provider: Arc<Scripted>,
+    line: Arc<Line>,
+}
+
+impl Town {
+    async fn new(subject: &Subject) -> Self {
+        let store = subject.store.clone();
+        let clock = Arc::new(SystemClock::new());
+        let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
+        let chance = Chance::from_system();
+        let parts = Parts {
+            engine: Engine::new(store.clone(), clock.clone(), chance.fork(), tasks.clone()),
+            store: store.clone(),
+            clock,
+            chance,
+            tasks: tasks.clone(),
+            recorder: Arc::new(Silent),
+            metrics: Metrics::new(),
+            environment: Arc::new(|_| None),
+            settings: Settings::default(),
+            fence: None,
+        };
+        let group = format!("{}.concert.dev", unique("town"));
+        let namespace = namespace(&store).await;
+        Self { registry: Registry::start(parts), store, tasks, group, namespace }
+    }
+
+    fn kind(&self, kind: &str) -> GroupKind {
+        GroupKind::new(&*self.group, kind)
+    }
+
+    /// The name of the controller of a kind.
+    fn controller(&self, kind: &str) -> Arc<str> {
+        format!("managed/{kind}.{}", self.group).into()
+    }
+
+    async fn define(&self, kind: &str) -> ObjectKey {
+        define(&self.store, definition(&self.kind(kind), true, true)).await
+    }
+
+    /// A provider of these kinds, which can be reached unless `down` says why not.
+    fn settle(&self, name: &str, kinds: &[&str], down: Option<&'static str>) -> Inhabitant {
+        let served = kinds.iter().map(|it| Served::new(self.kind(it).at_version("v1"))).collect();
+        let provider = Arc::new(Scripted::new(served));
+        let line = Arc::new(Line::new(provider.clone()));
+        line.cut(down);
+        let declaration = Declaration { name: name.into(), connector: line.clone(), kinds: Vec::new() };
+        self.registry.add(declaration).unwrap();
+        Inhabitant { provider, line }
+    }
+
+    async fn declare(&self, kind: &str, name: &str) -> ObjectKey {
+        let mut object = Object::new(&self.kind(kind).at_version("v1"), &self.namespace, name);
+        object.set("spec", json!({"forProvider": {"size": 1}}));
+        self.store.create(object, &user()).await.unwrap().key().clone()
+    }
+
+    /// Waits, by watching, until an object says this of itself; an end of a condition's text will do.
+    async fn says(&self, key: &ObjectKey, text: &str) -> Object {
+        let name = FieldSelector::field("metadata.name", &key.name);
+        let query = Query::all(key.kind.clone()).in_namespace(&*self.namespace).with_fields(name);
+        let mut events = self.store.watch(&query, None).await.unwrap();
+        loop {
+            if let Some(object) = next(&mut events).await.object().map(Encoded::decode)
+                && conditions(&object).iter().any(|it| it.contains(text))
+            {
+                return object;
+            }
+        }
+    }
+
+    async fn is_ready(&self, key: &ObjectKey) {
+        self.says(key, "Ready=True/Available").await;
+    }
+
+    /// Waits until there is a problem whose text has this in it.
+    async fn has_problem(&self, subject: &str, why: &str) {
+        let is_it = |it: &Problem| it.subject.contains(subject) && it.why.contains(why);
+        until(async || self.registry.problems().iter().any(is_it)).await;
+    }
+
+    async fn has_no_problems(&self) {
+        until(async || self.registry.problems().is_empty()).await;
+    }
+
+    async fn leave(self) {
+        self.registry.stop(PATIENCE).await;
+        let late = self.tasks.stop(PATIENCE).await;
+        assert!(late.is_empty(), "still running: {late:?}");
+    }
+}
+
+pub async fn a_definition_that_comes_late_starts_the_controller(subject: &Subject) {
+    let town = Town::new(subject).await;
+    let settler = town.settle("p", &["Late"], None);
+    town.has_problem("Late.", "there is no definition of it").await;
+    assert!(town.registry.controllers().is_empty());
+    town.define("Late").await;
+    let key = town.declare("Late", "a").await;
+    town.is_ready(&key).await;
+    town.has_no_problems().await;
+    assert_eq!(settler.provider.things().len(), 1);
+    assert_eq!(town.registry.controllers(), [town.controller("late")]);
+    town.leave().await;
+}
+
+pub async fn a_definition_that_goes_takes_objects_and_controller_with_it(subject: &Subject) {
+    let town = Town::new(subject).await;
+    let settler = town.settle("p", &["Leaving"], None);
+    let definition = town.define("Leaving").await;
+    let keys = [town.declare("Leaving", "a").await, town.declare("Leaving", "b").await];
+    for key in &keys {
+        town.is_ready(key).await;
+    }
+    assert_eq!(settler.provider.things().len(), 2);
+    let query = Query::all(keys[0].kind.clone());
+    let mut events = town.store.watch(&query, None).await.unwrap();
+    town.store.delete(&definition, &Delete::default(), &user()).await.unwrap();
+    if !subject.cleans_up {
+        for key in &keys {
+            town.store.delete(key, &Delete::default(), &user()).await.unwrap();
+        }
+    }
+    // While objects are left their controller stays, since nobody else could let them go.
+    let mut left = keys.len();
+    while left > 0 {
+        left -= usize::from(matches!(next(&mut events).await, Event::Deleted(_)));
+    }
+    assert!(settler.provider.things().is_empty());
+    if !subject.cleans_up {
+        let mut object = town.store.get(&definition).await.unwrap().decode();
+        object.set_metadata("finalizers", json!([]));
+        town.store.update(object, &user()).await.unwrap();
+    }
+    until(async || matches!(town.store.get(&definition).await, Err(Error::NotFound { .. }))).await;
+    until(async || town.registry.controllers().is_empty()).await;
+    town.has_problem("Leaving.", "there is no definition of it").await;
+    town.leave().await;
+}
+
+pub async fn a_definition_that_comes_back_starts_the_controller_again(subject: &Subject) {
+    let town = Town::new(subject).await;
+    let settler = town.settle("p", &["Returning"], None);
+    let definition = town.define("Returning").await;
+    town.has_no_problems().await;
+    town.store.delete(&definition, &Delete::default(), &user()).await.unwrap();
+    if !subject.cleans_up {
+        let mut object = town.store.get(&definition).await.unwrap().decode();
+        object.set_metadata("finalizers", json!([]));
+        town.store.update(object, &user()).await.unwrap();
+    }
+    until(async || town.registry.controllers().is_empty()).await;
+    town.define("Returning").await;
+    let key = town.declare("Returning", "a").await;
+    town.is_ready(&key).await;
+    assert_eq!(settler.provider.things().len(), 1);
+    town.leave().await;
+}
+
+pub async fn objects_of_a_provider_that_was_removed_say_so(subject: &Subject) {
+    let town = Town::new(subject).await;
+    let settler = town.settle("p", &["Lonely"], None);
+    town.define("Lonely").await;
+    let key = town.declare("Lonely", "a").await;
+    town.is_ready(&key).await;
+    town.registry.remove("p").await;
+    let why = format!("connect failed: no provider serves Lonely.{} any more", town.group);
+    let object = town.says(&key, &format!("Synced=False/ReconcileError@1: {why}")).await;
+    // Neither the object nor the thing is touched for it.
+    assert_eq!(object.finalizers(), [FINALIZER]);
+    assert_eq!(settler.provider.things().len(), 1);
+    assert!(town.registry.provider("p").is_none());
+    // Whoever comes next finds everything as it was.
+    let next = town.settle("q", &["Lonely"], Some("not yet"));
+    next.provider.put("thing-1", json!({"size": 1}));
+    next.line.cut(None);
+    town.says(&key, "Synced=True").await;
+    town.leave().await;
+}
+
+pub async fn a_kind_that_two_providers_claim_stays_with_the_first(subject: &Subject) {
+    let town = Town::new(subject).await;
+    let first = town.settle("first", &["Shared"], None);
+    until(async || matches!(town.registry.provider("first"), Some(Ok(_)))).await;
+    let second = town.settle("second", &["Shared", "Own"], None);
+    let why = format!("Shared.{} is served by the providers first and second: first keeps it", town.group);
+    town.has_problem("providers", &why).await;
+    town.define("Shared").await;
+    town.define("Own").await;
+    let (shared, own) = (town.declare("Shared", "a").await, town.declare("Own", "a").await);
+    town.is_ready(&shared).await;
+    town.is_ready(&own).await;
+    assert_eq!((first.provider.things().len(), second.provider.things().len()), (1, 1));
+    // It passes to the second when the first goes.
+    town.registry.remove("first").await;
+    town.has_no_problems().await;
+    first.provider.take_asked();
+    let another = town.declare("Shared", "b").await;
+    town.is_ready(&another).await;
+    assert!(first.provider.take_asked().is_empty());
+    town.leave().await;
+}
+
+pub async fn a_definition_without_status_is_a_problem_of_its_own(subject: &Subject) {
+    let town = Town::new(subject).await;
+    town.settle("p", &["Mute", "Fine"], None);
+    define(&town.store, definition(&town.kind("Mute"), true, false)).await;
+    town.define("Fine").await;
+    town.has_problem("Mute.", "has no status subresource in v1").await;
+    let key = town.declare("Fine", "a").await;
+    town.is_ready(&key).await;
+    assert_eq!(town.registry.controllers(), [town.controller("fine")]);
+    // It is one until somebody does what it says.
+    let better = definition(&town.kind("Mute"), true, true);
+    let patch = Patch::merge(json!({"spec": {"versions": better.spec()["versions"]}})).unwrap();
+    town.store.patch(&better.key().unwrap(), Part::Main, &patch, &user()).await.unwrap();
+    town.has_no_problems().await;
+    let key = town.declare("Mute", "a").await;
+    town.is_ready(&key).await;
+    town.leave().await;
+}
+
+pub async fn a_provider_that_comes_up_late_is_waited_for(subject: &Subject) {
+    let town = Town::new(subject).await;
+    town.define("Patient").await;
+    let key = town.declare("Patient", "a").await;
+    let settler = town.settle("p", &["Patient"], Some("connection refused"));
+    town.has_problem("provider p", "connection refused").await;
+    assert_eq!(town.registry.provider("p"), Some(Err("connection refused".into())));
+    settler.line.cut(None);
+    town.is_ready(&key).await;
+    town.has_no_problems().await;
+    town.leave().await;
+}
+
+pub async fn a_provider_that_restarts_goes_on_where_it_was(subject: &Subject) {
+    let town = Town::new(subject).await;
+    let settler = town.settle("p", &["Steady"], None);
+    town.define("Steady").await;
+    let before = town.declare("Steady", "a").await;
+    town.is_ready(&before).await;
+    settler.line.cut(Some("restarting"));
+    until(async || town.registry.controllers().is_empty()).await;
+    let after = town.declare("Steady", "b").await;
+    settler.line.cut(None);
+    town.is_ready(&after).await;
+    assert_eq!(settler.provider.things().len(), 2);
+    town.leave().await;
+}
