@@ -29,6 +29,7 @@ pub(crate) struct Counters {
     errors: Counter,
     terminal_errors: Counter,
     pub panics: Counter,
+    pub timeouts: Counter,
     pub adds: Counter,
     pub retries: Counter,
     pub deferrals: Counter,
@@ -48,6 +49,7 @@ impl Default for Counters {
             errors: Counter::default(),
             terminal_errors: Counter::default(),
             panics: Counter::default(),
+            timeouts: Counter::default(),
             adds: Counter::default(),
             retries: Counter::default(),
             deferrals: Counter::default(),
@@ -193,6 +195,11 @@ impl Page<'_> {
             &it.terminal_errors
         })?;
         self.counter("controller_runtime_reconcile_panics", "Runs that panicked", |it| &it.panics)?;
+        self.counter(
+            "controller_runtime_reconcile_timeouts",
+            "Runs that were dropped at their deadline",
+            |it| &it.timeouts,
+        )?;
         self.histogram("controller_runtime_reconcile_time_seconds", "Length of runs", |it| {
             &it.reconcile_seconds
         })?;

@@ -51,8 +51,7 @@ impl InProcess {
         match select(std::pin::pin!(work), timer(call.timeout)).await {
             Either::Left((result, _)) => result,
             Either::Right(_) => {
-                let message = format!("the provider did not answer within {:?}", call.timeout);
-                let error = Error::new(Class::Transient, message);
+                let error = Error::new(Class::Transient, "the provider did not answer in time");
                 Err(if is_write { error.in_doubt() } else { error })
             }
         }

@@ -44,7 +44,7 @@ const RULES: &[Rule] = &[
     },
     only("api", &["model", "schema", "store", "engine"]),
     only("server", &["model", "schema", "store", "provider", "engine", "controllers", "api"]),
-    only("concert", &["server", "model"]),
+    Rule { tests_use: &["testbed"], ..only("concert", &["server", "model"]) },
     only("testbed", &[]),
     free("provider-example"),
     free("sim"),

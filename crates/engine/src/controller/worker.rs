@@ -209,7 +209,10 @@ impl<'a> Worker<'a> {
                 ticket.span.in_scope(|| error!(panic = %text, "reconciler panicked"));
                 Outcome::Transient(Failure::new(format!("panic: {text}")).elsewhere())
             }
-            End::Late => Outcome::Transient(Failure::new("the deadline has passed")),
+            End::Late => {
+                shared.counters.timeouts.inc();
+                Outcome::Transient(Failure::new("the deadline has passed"))
+            }
         };
         shared.counters.ended(&outcome, now.saturating_sub(ticket.started));
         if let Some(target) = &ticket.target {

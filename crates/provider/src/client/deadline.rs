@@ -13,7 +13,6 @@ use crate::contract::{Call, Result};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Deadline {
     at: Instant,
-    timeout: Duration,
 }
 
 impl Deadline {
@@ -21,7 +20,7 @@ impl Deadline {
     pub(crate) fn of(call: &Call) -> Self {
         // Far beyond any call, and still a time that can be added to.
         let timeout = call.timeout.min(Duration::from_secs(24 * 3600));
-        Self { at: Instant::now() + timeout, timeout }
+        Self { at: Instant::now() + timeout }
     }
 
     #[expect(clippy::disallowed_methods, reason = "a deadline of a network call is real time")]
@@ -51,7 +50,7 @@ impl Deadline {
     pub(crate) async fn within<T>(self, verb: Verb, work: impl Future<Output = Result<T>>) -> Result<T> {
         match tokio::time::timeout_at(self.at, work).await {
             Ok(result) => result,
-            Err(_) => Err(status::late(self.timeout, verb)),
+            Err(_) => Err(status::late(verb)),
         }
     }
 

@@ -24,8 +24,9 @@ pub(crate) fn error(status: &Status, verb: Verb) -> Error {
 }
 
 /// No answer came in time.
-pub(crate) fn late(timeout: Duration, verb: Verb) -> Error {
-    let error = Error::new(Class::Transient, format!("the provider did not answer within {timeout:?}"));
+pub(crate) fn late(verb: Verb) -> Error {
+    // Without the time that was left: the text goes into conditions, and must not differ at each try.
+    let error = Error::new(Class::Transient, "the provider did not answer in time");
     if verb == Verb::Write { error.in_doubt() } else { error }
 }
 

@@ -183,6 +183,11 @@ async fn a_run_past_its_deadline_is_dropped_and_tried_again() {
     world.clock.drive(script.ran(2)).await;
     let state = handle.state(&widget("a")).unwrap();
     assert_eq!((state.attempt, state.last_error.as_deref()), (1, Some("the deadline has passed")));
+    let metrics = world.engine.metrics().render();
+    assert!(
+        metrics.contains("controller_runtime_reconcile_timeouts_total{controller=\"test\"} 1"),
+        "{metrics}"
+    );
 }
 
 #[tokio::test]

@@ -1,0 +1,104 @@
+//! The program as people start it.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Output, Stdio};
+
+const MANAGED: &str = env!("CARGO_BIN_EXE_managed-reconciler");
+const DYNAMIC: &str = env!("CARGO_BIN_EXE_dynamic-reconciler");
+
+fn run(program: &str, arguments: &[&str]) -> Output {
+    Command::new(program).args(arguments).env_remove("KUBECONFIG").output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A file in a folder of its own.
+fn file(name: &str, content: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(name);
+    std::fs::write(&path, content).unwrap();
+    let path = path.to_str().unwrap().to_owned();
+    (folder, path)
+}
+
+#[test]
+fn help_and_version_show_the_name_that_was_called() {
+    for (program, name) in [(MANAGED, "managed-reconciler"), (DYNAMIC, "dynamic-reconciler")] {
+        let help = run(program, &["--help"]);
+        assert_eq!(help.status.code(), Some(0));
+        let out = text(&help.stdout);
+        assert!(out.contains(&format!("Usage:\n  {name} [flags]\n")), "{out}");
+        assert!(out.contains("(default 1m0s)"), "{out}");
+        let version = run(program, &["--version"]);
+        assert_eq!(text(&version.stdout), format!("{name} {}\n", env!("CARGO_PKG_VERSION")));
+        let plan = text(&run(program, &["plan", "--help"]).stdout);
+        assert!(plan.contains(&format!("{name} plan -f FILE [flags]")), "{plan}");
+    }
+}
+
+#[test]
+fn what_is_wrong_ends_with_a_hint_and_its_exit_code() {
+    let two = r#"{"providers": [{"name": "a", "endpoint": "a:1"}, {"name": "b", "endpoint": "b:1"}]}"#;
+    let (_one, two) = file("two.json", two);
+    let (_two, misspelt) = file("bad.json", "{\"providers\": [\n{\"name\": \"a\", \"endpont\": \"a:1\"}]}");
+    let (_three, taken) =
+        file("taken.yaml", "providers:\n- {name: a, endpoint: a:1}\n- {name: a, endpoint: b:1}\n");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tls.key"), "half").unwrap();
+    let half = format!("--cert-dir={}", folder.path().display());
+    for (arguments, code, parts) in [
+        (vec![], 1, vec!["--config", "--provider-endpoint", "hint: "]),
+        (vec!["--config", &two, "--provider-endpoint=c:1"], 1, vec!["declares 2", "hint: "]),
+        (vec!["--config", &misspelt], 1, vec!["providers[0]", "endpont", "line 2 column", "hint: "]),
+        (vec!["--config", &taken], 1, vec!["providers[1].name: \"a\" is used twice", "hint: "]),
+        (vec!["--config", "/no/such/file"], 1, vec!["/no/such/file", "hint: "]),
+        (vec!["--provider-endpoint=nowhere"], 1, vec!["providers[0].endpoint", "HOST:PORT", "hint: "]),
+        (vec!["--provider-endpoint=a:1", "--store=memory", &half], 1, vec!["tls.crt is missing", "hint: "]),
+        (vec!["--provider-endpoint=a:1", "--log-level=loud"], 1, vec!["--log-level", "hint: "]),
+        (vec!["--no-such-flag"], 64, vec!["--no-such-flag", "hint: managed-reconciler --help"]),
+        (vec!["--poll-interval=60"], 64, vec!["must be a duration", "hint: "]),
+        (vec!["plan", "--provider-endpoint=a:1", "-f", "/no/such/file"], 1, vec!["/no/such/file", "hint: "]),
+    ] {
+        let output = run(MANAGED, &arguments);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}: {said}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        for part in parts {
+            assert!(said.contains(part), "{part} in what {arguments:?} says: {said}");
+        }
+    }
+}
+
+#[test]
+fn runs_on_the_embedded_store_until_it_is_told_to_stop() {
+    let mut child = Command::new(MANAGED)
+        .args(["--provider-endpoint=127.0.0.1:1", "--store=memory", "--log-format=json"])
+        .args(["--metrics-bind-address=127.0.0.1:0", "--health-probe-bind-address=127.0.0.1:0"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let leading = lines.find(|line| line.contains("\"message\":\"leading\""));
+    assert!(leading.is_some_and(|it| it.starts_with('{')));
+    let kill = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
+    assert!(kill.success());
+    assert!(lines.any(|line| line.contains("\"message\":\"stopped\"")));
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_plan_for_what_nobody_serves_is_unknown_and_touches_nothing() {
+    let manifest = "apiVersion: g.io/v1\nkind: Bucket\nmetadata: {name: a, namespace: default}\n---\n\
+                    apiVersion: g.io/v1\nkind: Bucket\nmetadata: {name: b}\n";
+    let (_folder, path) = file("buckets.yaml", manifest);
+    let arguments =
+        ["plan", "--provider-endpoint=127.0.0.1:1", "--store=memory", "-f", &path, "--detailed-exitcode"];
+    let output = run(MANAGED, &arguments);
+    let out = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(2), "{}", text(&output.stderr));
+    assert_eq!(out.lines().count(), 2, "{out}");
+    assert!(out.starts_with("unknown Bucket default/a ("), "{out}");
+}

@@ -1,0 +1,16 @@
+//! The managed reconciler as a process, on a real Kubernetes, with real providers and real kubectl.
+//!
+//! One cluster for all tests, one test at a time: there is one definition of each kind.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod chance;
+mod crashes;
+mod election;
+mod life;
+mod outage;
+mod planning;
+mod policies;
+mod process;
+mod web;
+mod wire;
+mod world;

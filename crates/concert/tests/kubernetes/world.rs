@@ -1,0 +1,220 @@
+//! The cluster and what a test does in it.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use concert_testbed::{Cluster, Options};
+use serde_json::{Value, json};
+
+/// Longest anything may take that is waited for: CI machines are slow, and nobody waits when all is well.
+const LIMIT: Duration = Duration::from_secs(120);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(50);
+
+pub const CLOUD: &str = "cloud.concert.dev/v1alpha1";
+pub const EXAMPLE: &str = "example.crossplane.io/v1alpha1";
+const GROUPS: [&str; 2] = [".cloud.concert.dev", ".example.crossplane.io"];
+
+/// Looks until `look` finds something, which it must.
+pub fn eventually<T>(what: &str, look: impl FnMut() -> Result<T, String>) -> T {
+    eventually_within(LIMIT, what, look)
+}
+
+#[expect(clippy::disallowed_methods, reason = "other processes cannot be told which time it is")]
+pub fn eventually_within<T>(limit: Duration, what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let started = Instant::now();
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(why) => assert!(started.elapsed() < limit, "not within {limit:?}: {what}; at last: {why}"),
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Lets time pass, where the moment of something is what is chosen at random.
+#[expect(clippy::disallowed_methods, reason = "other processes cannot be told which time it is")]
+pub fn pass(time: Duration) {
+    std::thread::sleep(time);
+}
+
+/// The cluster while one test has it for itself, without any kind defined.
+pub struct World {
+    cluster: &'static Cluster,
+    folder: tempfile::TempDir,
+    files: AtomicUsize,
+    _turn: MutexGuard<'static, ()>,
+}
+
+impl World {
+    /// None where there can be no cluster, which was said on stderr.
+    pub fn enter() -> Option<Self> {
+        static TURN: Mutex<()> = Mutex::new(());
+        static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let options = Options { with_controllers: true, ..Options::default() };
+        let cluster = CLUSTER.get_or_init(|| Cluster::start_with(&options).unwrap()).as_ref()?;
+        let folder = tempfile::tempdir().unwrap();
+        let world = Self { cluster, folder, files: AtomicUsize::default(), _turn: turn };
+        world.clear();
+        Some(world)
+    }
+
+    /// Removes what another test has left, also if that has failed halfway.
+    fn clear(&self) {
+        let names = self.kubectl(&["get", "crds", "-o", "name"]);
+        let ours = |name: &&str| GROUPS.iter().any(|group| name.ends_with(group));
+        for name in names.lines().filter(ours) {
+            let resource = name.rsplit('/').next().unwrap();
+            // What is being deleted has no deletion to wait for without a reconciler.
+            self.kubectl(&["delete", name, "--wait=false"]);
+            eventually("the kind is gone", || {
+                if !self.exists(&["get", name]) {
+                    return Ok(());
+                }
+                let list = self.cluster.kubectl(&["get", resource, "-A", "-o", "json"]);
+                let mut list: Value = serde_json::from_str(&list.map_err(|it| it.to_string())?).unwrap();
+                for item in list["items"].as_array_mut().into_iter().flatten() {
+                    item["metadata"]["finalizers"] = json!([]);
+                }
+                let _ = self.cluster.kubectl_with(&["replace", "-f", "-"], &list.to_string());
+                Err(format!("{resource} is left"))
+            });
+        }
+    }
+
+    /// A path that nobody has used.
+    pub fn new_file(&self, name: &str) -> PathBuf {
+        let number = self.files.fetch_add(1, Ordering::Relaxed);
+        self.folder.path().join(format!("{number}-{name}"))
+    }
+
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.cluster.kubeconfig()
+    }
+
+    /// What kubectl prints; it must succeed.
+    pub fn kubectl(&self, arguments: &[&str]) -> String {
+        self.cluster.kubectl(arguments).unwrap()
+    }
+
+    pub fn exists(&self, arguments: &[&str]) -> bool {
+        match self.cluster.kubectl(arguments) {
+            Ok(_) => true,
+            Err(error) => {
+                let text = error.to_string();
+                let is_absent = text.contains("NotFound") || text.contains("doesn't have a resource type");
+                assert!(is_absent, "{text}");
+                false
+            }
+        }
+    }
+
+    /// Applies definitions of the example provider and waits until they are established.
+    pub fn define(&self, files: &[&str]) {
+        for file in files {
+            let path = crate::process::workspace().join("providers/example/crds").join(file);
+            let path = path.to_str().unwrap();
+            self.kubectl(&["apply", "-f", path]);
+            self.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "-f", path]);
+        }
+    }
+
+    /// Defines Buckets and Networks with their configurations, and a default one.
+    pub fn define_cloud(&self) {
+        self.define(&[
+            "buckets.yaml",
+            "networks.yaml",
+            "providerconfigs.yaml",
+            "clusterproviderconfigs.yaml",
+            "providerconfigusages.yaml",
+        ]);
+        self.apply(&json!({"apiVersion": CLOUD, "kind": "ClusterProviderConfig",
+            "metadata": {"name": "default"}, "spec": {"credentials": {"source": "None"}}}));
+    }
+
+    pub fn apply(&self, manifest: &Value) {
+        self.cluster.kubectl_with(&["apply", "-f", "-"], &manifest.to_string()).unwrap();
+    }
+
+    /// Creates, for lists of many.
+    pub fn create(&self, manifest: &Value) {
+        self.cluster.kubectl_with(&["create", "-f", "-"], &manifest.to_string()).unwrap();
+    }
+
+    /// The object, if there is one.
+    pub fn get(&self, resource: &str, name: &str) -> Option<Value> {
+        let text = self.kubectl(&["get", resource, name, "-o", "json", "--ignore-not-found"]);
+        if text.is_empty() { None } else { Some(serde_json::from_str(&text).unwrap()) }
+    }
+
+    pub fn list(&self, resource: &str) -> Vec<Value> {
+        let text = self.kubectl(&["get", resource, "-o", "json"]);
+        let list: Value = serde_json::from_str(&text).unwrap();
+        list["items"].as_array().unwrap().clone()
+    }
+
+    /// A merge patch.
+    pub fn patch(&self, resource: &str, name: &str, patch: &Value) {
+        self.kubectl(&["patch", resource, name, "--type=merge", "-p", &patch.to_string()]);
+    }
+
+    /// Waits until the object has `Ready=True` and `Synced=True`, and answers with it.
+    pub fn wait_ready(&self, resource: &str, name: &str) -> Value {
+        self.wait_for(resource, name, "Ready and Synced", |object| {
+            is(object, "Ready", "True") && is(object, "Synced", "True")
+        })
+    }
+
+    /// Waits until the object is as `is_so` wants it, and answers with it.
+    pub fn wait_for(&self, resource: &str, name: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+        eventually(&format!("{resource} {name}: {what}"), || {
+            let object = self.get(resource, name).ok_or("there is none")?;
+            if is_so(&object) { Ok(object) } else { Err(object.to_string()) }
+        })
+    }
+
+    /// Waits until it is not there any more.
+    pub fn wait_gone(&self, resource: &str, name: &str) {
+        eventually(&format!("{resource} {name} is gone"), || match self.get(resource, name) {
+            None => Ok(()),
+            Some(object) => Err(object.to_string()),
+        });
+    }
+}
+
+/// A condition of an object, null if it has none of the type.
+pub fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+    let all = object["status"]["conditions"].as_array().into_iter().flatten();
+    all.into_iter().find(|it| it["type"] == kind).unwrap_or(&Value::Null)
+}
+
+pub fn is(object: &Value, kind: &str, status: &str) -> bool {
+    condition(object, kind)["status"] == status
+}
+
+pub fn message<'a>(object: &'a Value, kind: &str) -> &'a str {
+    condition(object, kind)["message"].as_str().unwrap_or_default()
+}
+
+pub fn external_name(object: &Value) -> &str {
+    object["metadata"]["annotations"]["crossplane.io/external-name"].as_str().unwrap_or_default()
+}
+
+/// A Bucket with some of its spec.
+pub fn bucket(name: &str, spec: &Value) -> Value {
+    let mut object = json!({"apiVersion": CLOUD, "kind": "Bucket",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"forProvider": {"region": "eu", "size": 1}}});
+    for (field, value) in spec.as_object().into_iter().flatten() {
+        object["spec"][field] = value.clone();
+    }
+    object
+}
+
+/// One manifest of many.
+pub fn list_of(items: &[Value]) -> Value {
+    json!({"apiVersion": "v1", "kind": "List", "items": items})
+}
