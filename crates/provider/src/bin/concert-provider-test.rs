@@ -15,7 +15,7 @@ use concert_provider::{Protocol, Tls};
 #[derive(Parser)]
 #[command(version)]
 struct Arguments {
-    /// HOST:PORT, https://HOST[:PORT] or unix:PATH
+    /// `HOST:PORT`, `https://HOST:PORT` or `unix:PATH`
     endpoint: String,
     /// YAML or JSON with sample objects; a second document of the same name is the change of the first
     #[arg(long, short)]

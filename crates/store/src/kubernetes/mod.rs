@@ -2,7 +2,7 @@
 //!
 //! Objects, versions, schemas and finalizers are the server's; this is the contract in its terms.
 //! Requests and answers are bytes. Where somebody watches a whole kind, all who do share one watch of
-//! the server, and reads of that kind are answered from what it told ([`cache`]).
+//! the server, and reads of that kind are answered from what it told (`cache`).
 //!
 //! What Kubernetes does not have is not here: [`By::fence`] is not looked at, since the server knows of
 //! no claims. Who writes under a claim names the resource version that it decided on, as every update
