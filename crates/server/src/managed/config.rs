@@ -16,7 +16,7 @@ use super::validate;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ControllerConfig {
     /// In the order in which they may ask for kinds: of two that serve the same, the first keeps it.
-    #[serde(default)]
+    /// May be empty where providers are declared as objects, but not left out.
     pub providers: Vec<ProviderConfig>,
 }
 

@@ -59,6 +59,9 @@ impl Controller {
     pub async fn start(self) -> Result<Running, Error> {
         let Self { config, options } = self;
         config.check()?;
+        if config.providers.is_empty() {
+            tracing::info!("no providers are configured: waiting for Provider objects");
+        }
         if let Some(folder) = &options.cert_dir {
             provider::check_certificates(folder)?;
         }

@@ -9,9 +9,6 @@ use super::config::{ControllerConfig, ProviderConfig, ResourceType};
 /// Everything that is wrong with a configuration.
 pub(super) fn check(config: &ControllerConfig) -> Vec<String> {
     let mut findings = Vec::new();
-    if config.providers.is_empty() {
-        findings.push("providers: at least one provider is required".to_owned());
-    }
     let mut names = BTreeMap::new();
     let mut kinds = BTreeMap::new();
     for (index, provider) in config.providers.iter().enumerate() {
@@ -131,7 +128,6 @@ mod tests {
     fn each_finding_names_the_field_and_the_rule() {
         let a = || provider("a", "a:1", &[("g.io/v1", "A")]);
         for (providers, expected) in [
-            (vec![], "providers: at least one provider is required"),
             (vec![provider("", "a:1", &[])], "providers[0].name: must be set"),
             (vec![a(), provider("a", "b:1", &[])], "providers[1].name: \"a\" is used twice"),
             (vec![provider("a", "", &[])], "providers[0].endpoint: must be set"),
