@@ -11,6 +11,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod engine;
 mod machine;
+mod managed;
 mod report;
 mod store;
 
@@ -23,12 +24,14 @@ const USAGE: &str = "usage: bench [NAME]... [--json] [--quick]
                   store-writes, store-list, store-watch, store-growth: one part of it
   engine          latency, throughput and memory of the reconcile engine;
                   engine-latency, engine-throughput, engine-memory: one part of it
+  managed         the managed reconciler beside one on crossplane-runtime, on a real kube-apiserver:
+                  takes half an hour, needs Go, and is run only by name
   --json          print the report as JSON instead of a table
   --quick         a tenth of the work: to see that it runs, not to be quoted
 
 Without a name everything is run.";
 
-const NAMES: [&str; 7] = [
+const NAMES: [&str; 8] = [
     "store-writes",
     "store-list",
     "store-watch",
@@ -36,6 +39,7 @@ const NAMES: [&str; 7] = [
     "engine-latency",
     "engine-throughput",
     "engine-memory",
+    "managed-side-by-side",
 ];
 
 /// How much to do.
@@ -73,7 +77,7 @@ fn main() -> Result<()> {
         }
     }
     if names.is_empty() {
-        names = NAMES.to_vec();
+        names = NAMES.iter().copied().filter(|it| !it.starts_with("managed")).collect();
     }
     let mut report = Report::new();
     match names[..] {
@@ -93,6 +97,7 @@ fn run(name: &str, scale: Scale, report: &mut Report) -> Result<()> {
     eprintln!("{name}:");
     match name.split_once('-') {
         Some(("store", part)) => store::run(part, scale, report),
+        Some(("managed", _)) => managed::run(scale, report),
         Some((_, part)) => engine::run(part, scale, report),
         None => Ok(()),
     }

@@ -1,0 +1,89 @@
+//! One program under measurement: its log, its CPU time, its memory. It ends with the value.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+/// Linux counts CPU time in hundredths of a second for programs, whatever its own clock does.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+pub struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts `command`, with everything it says in a file of `folder`.
+    pub fn start(folder: &Path, name: &str, command: &mut Command) -> Result<Self> {
+        let log = folder.join(format!("{name}.log"));
+        let file = File::create(&log)?;
+        let child = command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn();
+        Ok(Self { child: child.with_context(|| format!("cannot start {name}"))?, log })
+    }
+
+    /// What `pick` finds in the first line of JSON that it finds anything in.
+    pub fn first<T>(&mut self, pick: impl Fn(&Value) -> Option<T>) -> Result<T> {
+        let started = Instant::now();
+        loop {
+            let log = fs::read_to_string(&self.log)?;
+            let found = log
+                .lines()
+                .filter_map(|line| serde_json::from_str(line).ok())
+                .find_map(|it: Value| pick(&it));
+            if let Some(found) = found {
+                return Ok(found);
+            }
+            self.check_alive()?;
+            ensure!(started.elapsed() < Duration::from_secs(60), "it says nothing:\n{log}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// Fails if it has ended.
+    pub fn check_alive(&mut self) -> Result<()> {
+        if let Some(status) = self.child.try_wait()? {
+            bail!("it has ended with {status}:\n{}", fs::read_to_string(&self.log)?);
+        }
+        Ok(())
+    }
+
+    /// CPU seconds so far.
+    pub fn cpu(&self) -> Result<f64> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name may hold anything, so fields are counted from its closing bracket.
+        let (_, fields) = stat.rsplit_once(')').context("a stat has a name")?;
+        let ticks = fields.split_whitespace().skip(11).take(2).map(|it| it.parse::<f64>().unwrap_or(0.0));
+        Ok(ticks.sum::<f64>() / TICKS_PER_SECOND)
+    }
+
+    /// The most memory that was ever really there.
+    pub fn peak_bytes(&self) -> Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        Ok(kib.context("the kernel tells")? * 1024)
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The body of a GET.
+pub fn get(address: &str, path: &str) -> Result<String> {
+    let mut stream = TcpStream::connect(address)?;
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: x\r\n\r\n")?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let (_, body) = answer.split_once("\r\n\r\n").context("an answer has a body")?;
+    Ok(body.to_owned())
+}
