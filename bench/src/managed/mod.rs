@@ -4,6 +4,7 @@
 //! Objects are made before a contender starts, so that the time to all ready is its own and not that
 //! of whoever makes them.
 
+mod edits;
 mod process;
 
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use concert_testbed::{Cluster, Options};
 use serde_json::{Value, json};
 
 use crate::Scale;
-use crate::report::Report;
+use crate::report::{Report, percentile};
 use process::{Process, get};
 
 /// Reconciles at a time, for both. Providers start with 10; a hundred is what people set who wait.
@@ -51,6 +52,8 @@ struct Seen {
     writes: Vec<(String, u64)>,
     steady_writes: u64,
     steady_cpu: f64,
+    /// Milliseconds from sending an edit to the cloud having the change, sorted.
+    served: Vec<f64>,
 }
 
 /// Runs all of it.
@@ -81,6 +84,10 @@ fn tell(report: &mut Report, count: usize, ours: &Seen, theirs: &Seen, scale: Sc
     row("API writes in steady state", "per min", rate(ours), rate(theirs));
     let polls = count as f64 * minutes / 1000.0;
     row("CPU per 1,000 polls", "s", ours.steady_cpu / polls, theirs.steady_cpu / polls);
+    for (name, share) in [("median", 0.5), ("p99", 0.99)] {
+        let (ours, theirs) = (percentile(&ours.served, share), percentile(&theirs.served, share));
+        row(&format!("edit served while all poll, {name}"), "ms", ours, theirs);
+    }
     for (name, seen) in [("concert", ours), ("crossplane-runtime", theirs)] {
         for (what, writes) in &seen.writes {
             report.add(area, format!("{name}: {what}, {count} objects"), *writes as f64, "writes");
@@ -121,8 +128,10 @@ fn measure(programs: &Programs, contender: Contender, count: usize, scale: Scale
     let before = (process.cpu()?, sum(&self::writes(contender, &metrics)?));
     std::thread::sleep(steady(scale));
     let after = (process.cpu()?, sum(&self::writes(contender, &metrics)?));
+    let served = edits::run(&cluster, &text("control"), count, scale)?;
     let peak = process.peak_bytes()?;
-    Ok(Seen { ready, cpu, peak, writes, steady_writes: after.1 - before.1, steady_cpu: after.0 - before.0 })
+    let (steady_writes, steady_cpu) = (after.1 - before.1, after.0 - before.0);
+    Ok(Seen { ready, cpu, peak, writes, steady_writes, steady_cpu, served })
 }
 
 /// Makes definitions and objects.

@@ -29,14 +29,15 @@ impl Process {
 
     /// What `pick` finds in the first line of JSON that it finds anything in.
     pub fn first<T>(&mut self, pick: impl Fn(&Value) -> Option<T>) -> Result<T> {
+        self.line(|line| pick(&serde_json::from_str(line).ok()?))
+    }
+
+    /// What `pick` finds in the first line that it finds anything in.
+    pub fn line<T>(&mut self, pick: impl Fn(&str) -> Option<T>) -> Result<T> {
         let started = Instant::now();
         loop {
             let log = fs::read_to_string(&self.log)?;
-            let found = log
-                .lines()
-                .filter_map(|line| serde_json::from_str(line).ok())
-                .find_map(|it: Value| pick(&it));
-            if let Some(found) = found {
+            if let Some(found) = log.lines().find_map(&pick) {
                 return Ok(found);
             }
             self.check_alive()?;
@@ -80,10 +81,20 @@ impl Drop for Process {
 
 /// The body of a GET.
 pub fn get(address: &str, path: &str) -> Result<String> {
+    request(address, "GET", path, "")
+}
+
+/// The body of the answer to any request; `body` is JSON, or a merge patch where the method is PATCH.
+pub fn request(address: &str, method: &str, path: &str, body: &str) -> Result<String> {
     let mut stream = TcpStream::connect(address)?;
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: x\r\n\r\n")?;
+    let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let length = body.len();
+    // In one piece, so that nothing waits for an acknowledgement in between.
+    let head = format!("{method} {path} HTTP/1.0\r\nHost: localhost\r\nContent-Type: {kind}\r\n");
+    stream.write_all(format!("{head}Content-Length: {length}\r\n\r\n{body}").as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;
-    let (_, body) = answer.split_once("\r\n\r\n").context("an answer has a body")?;
+    let (head, body) = answer.split_once("\r\n\r\n").context("an answer has a body")?;
+    ensure!(head.split(' ').nth(1).is_some_and(|it| it.starts_with('2')), "{method} {path}: {answer}");
     Ok(body.to_owned())
 }

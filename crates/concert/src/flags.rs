@@ -22,6 +22,7 @@ pub struct Flags {
     pub restart_on_provider_disconnect: bool,
     pub max_reconcile_rate: Option<usize>,
     pub poll_interval: Option<Duration>,
+    pub reconcile_timeout: Option<Duration>,
     pub metrics_bind_address: Address,
     pub health_probe_bind_address: Address,
     pub cert_dir: Option<PathBuf>,
@@ -84,6 +85,12 @@ fn flags() -> Vec<Arg> {
             "poll-interval",
             "duration",
             "How often a managed resource should be polled when in a steady state (default 1m0s)",
+        )
+        .value_parser(interval),
+        text(
+            "reconcile-timeout",
+            "duration",
+            "How long one reconcile may take, with all calls of the provider (default 1m0s)",
         )
         .value_parser(interval),
         text("metrics-bind-address", "string", "The address the metric endpoint binds to")
@@ -165,6 +172,7 @@ impl Flags {
             restart_on_provider_disconnect: is("restart-on-provider-disconnect"),
             max_reconcile_rate: matches.get_one("max-reconcile-rate").copied(),
             poll_interval: matches.get_one("poll-interval").copied(),
+            reconcile_timeout: matches.get_one("reconcile-timeout").copied(),
             metrics_bind_address: address("metrics-bind-address"),
             health_probe_bind_address: address("health-probe-bind-address"),
             cert_dir: text("cert-dir").map(PathBuf::from),

@@ -193,6 +193,9 @@ fn options(flags: &Flags) -> Options {
     if let Some(interval) = flags.poll_interval {
         options = options.with_poll_interval(interval);
     }
+    if let Some(timeout) = flags.reconcile_timeout {
+        options = options.with_reconcile_timeout(timeout);
+    }
     if let Some(folder) = &flags.cert_dir {
         options = options.with_cert_dir(folder);
     }

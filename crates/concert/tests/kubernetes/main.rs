@@ -5,7 +5,9 @@
 
 mod chance;
 mod crashes;
+mod declared;
 mod election;
+mod leaving;
 mod life;
 mod outage;
 mod planning;

@@ -106,7 +106,8 @@ fn a_provider_that_misbehaves_harms_nobody_else_and_is_told_on() {
     for (name, (_, address)) in names.iter().zip(&running) {
         providers.push((name, address, None));
     }
-    let reconciler = Reconciler::start(&world, &config(&providers), &["--poll-interval", "2s"]);
+    let flags = ["--poll-interval", "2s", "--reconcile-timeout", "3s"];
+    let reconciler = Reconciler::start(&world, &config(&providers), &flags);
     for kind in sins {
         world.apply(&example(kind, "a"));
     }

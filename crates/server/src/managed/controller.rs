@@ -209,6 +209,7 @@ fn parts(options: &Options, opened: &Opened, tasks: &Tasks) -> Parts {
     let settings = Settings {
         concurrency: options.concurrency,
         poll: options.poll,
+        timeout: options.timeout,
         restarts_on_disconnect: options.restarts_on_disconnect,
         work: opened.work.clone(),
         ..Settings::default()

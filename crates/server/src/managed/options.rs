@@ -22,6 +22,7 @@ pub struct Options {
     pub(super) health: Address,
     pub(super) concurrency: Option<usize>,
     pub(super) poll: Option<Duration>,
+    pub(super) timeout: Option<Duration>,
     pub(super) restarts_on_disconnect: bool,
     pub(super) has_objects: bool,
     pub(super) storage: Storage,
@@ -56,6 +57,7 @@ impl Options {
             health: Address::Everywhere(8081),
             concurrency: None,
             poll: None,
+            timeout: None,
             restarts_on_disconnect: true,
             has_objects: true,
             storage: Storage::default(),
@@ -119,6 +121,13 @@ impl Options {
     #[must_use]
     pub fn with_poll_interval(mut self, interval: Duration) -> Self {
         self.poll = Some(interval);
+        self
+    }
+
+    /// How long one look at an object may take with all its calls, whatever its provider would like.
+    #[must_use]
+    pub fn with_reconcile_timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
         self
     }
 

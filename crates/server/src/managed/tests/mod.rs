@@ -1,5 +1,6 @@
 //! The whole on the embedded store, with providers in the same process.
 
+mod file;
 mod leading;
 mod objects;
 mod probes;
