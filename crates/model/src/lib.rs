@@ -4,6 +4,7 @@
 //! reads a clock or touches a disk.
 #![warn(missing_docs)]
 
+pub mod base64;
 pub mod condition;
 pub mod duration;
 pub mod encoded;

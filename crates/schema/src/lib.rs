@@ -1,7 +1,8 @@
 //! Schemas of objects: what a kind's fields may hold, and what happens to those that do not fit.
 //!
-//! Today that is [`structural`]: the schemas of CustomResourceDefinitions, with validation,
-//! defaulting and pruning as Kubernetes does them. Nothing here reads files or the network.
+//! [`structural`] has the schemas of CustomResourceDefinitions, with validation, CEL rules, defaulting
+//! and pruning as Kubernetes does them. [`apply`] and [`strategic`] merge what several writers want;
+//! [`columns`] says what tables show. Nothing here reads files or the network.
 //!
 //! ```
 //! use concert_schema::Schema;
@@ -35,6 +36,11 @@
 
 #![warn(missing_docs)]
 
+pub mod apply;
+mod cel;
+pub mod columns;
+pub mod strategic;
 pub mod structural;
 
+pub use columns::Column;
 pub use structural::Schema;

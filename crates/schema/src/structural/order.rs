@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::number::Num;
 
 /// Compares two values; those of different types by their type.
-pub(super) fn compare(a: &Value, b: &Value) -> Ordering {
+pub(crate) fn compare(a: &Value, b: &Value) -> Ordering {
     match (a, b) {
         (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
         (Value::Number(a), Value::Number(b)) => {
@@ -34,7 +34,7 @@ fn rank(value: &Value) -> u8 {
 }
 
 /// As [`compare`], for fields that may be missing; a missing one comes first.
-pub(super) fn compare_fields(a: Option<&Value>, b: Option<&Value>) -> Ordering {
+pub(crate) fn compare_fields(a: Option<&Value>, b: Option<&Value>) -> Ordering {
     match (a, b) {
         (Some(a), Some(b)) => compare(a, b),
         (a, b) => a.is_some().cmp(&b.is_some()),

@@ -13,7 +13,7 @@ const NAME_CHARS_MAX: usize = 256;
 
 /// A place, linked to the place it is in.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Path<'a> {
+pub(crate) enum Path<'a> {
     Root(&'a FieldPath),
     Child(&'a Path<'a>, &'a str),
     Key(&'a Path<'a>, &'a str),
@@ -21,20 +21,20 @@ pub(super) enum Path<'a> {
 }
 
 impl<'a> Path<'a> {
-    pub(super) fn child(&'a self, name: &'a str) -> Path<'a> {
+    pub(crate) fn child(&'a self, name: &'a str) -> Path<'a> {
         Path::Child(self, name)
     }
 
-    pub(super) fn key(&'a self, key: &'a str) -> Path<'a> {
+    pub(crate) fn key(&'a self, key: &'a str) -> Path<'a> {
         Path::Key(self, key)
     }
 
-    pub(super) fn index(&'a self, index: usize) -> Path<'a> {
+    pub(crate) fn index(&'a self, index: usize) -> Path<'a> {
         Path::Index(self, index)
     }
 
     /// The printable path.
-    pub(super) fn field(&self) -> FieldPath {
+    pub(crate) fn field(&self) -> FieldPath {
         let mut text = String::new();
         self.write(&mut text);
         FieldPath::new(text)

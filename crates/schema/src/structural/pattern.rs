@@ -11,14 +11,14 @@ const COMPILED_BYTES_MAX: usize = 1 << 20;
 
 /// A compiled pattern. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(super) struct Pattern {
+pub(crate) struct Pattern {
     source: String,
     regex: Regex,
 }
 
 /// Why a pattern cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Error {
+pub(crate) enum Error {
     #[error("must be a regular expression that compiles to at most {COMPILED_BYTES_MAX} bytes")]
     TooLarge,
     #[error("must be a valid regular expression, but isn't: {0}")]
@@ -26,7 +26,7 @@ pub(super) enum Error {
 }
 
 impl Pattern {
-    pub(super) fn new(source: &str) -> Result<Self, Error> {
+    pub(crate) fn new(source: &str) -> Result<Self, Error> {
         let regex = RegexBuilder::new(&translate(source))
             .size_limit(COMPILED_BYTES_MAX)
             .dfa_size_limit(COMPILED_BYTES_MAX)
@@ -38,12 +38,21 @@ impl Pattern {
         Ok(Self { source: source.to_owned(), regex })
     }
 
-    pub(super) fn is_match(&self, text: &str) -> bool {
+    pub(crate) fn is_match(&self, text: &str) -> bool {
         self.regex.is_match(text)
     }
 
+    /// How much more than a plain comparison it takes to try the pattern at one place, told from how
+    /// large it is compiled; none when it is very large.
+    pub(crate) fn effort(&self) -> Option<usize> {
+        let source = translate(&self.source);
+        let fits = |kib: &usize| RegexBuilder::new(&source).size_limit(kib << 10).build().is_ok();
+        // A state takes about 32 bytes, and sixteen of them as long as one step.
+        [2, 8, 32, 128].into_iter().find(fits).map(|kib| (kib << 10) / 32 / 16)
+    }
+
     /// The pattern as it was written.
-    pub(super) fn source(&self) -> &str {
+    pub(crate) fn source(&self) -> &str {
         &self.source
     }
 }

@@ -1,7 +1,7 @@
 //! CEL rules as they stand in a schema: `x-kubernetes-validations`.
 //!
-//! They are read and checked for form when a schema is compiled and kept with their node. Whoever
-//! evaluates them walks the schema by its accessors and asks each node for [`super::Schema::rules`].
+//! They are read and checked for form with their node. When the schema is whole their expressions are
+//! compiled; [`super::Schema::check_rules`] runs them.
 
 use std::fmt;
 

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::checks::Checks;
+use super::format::Format;
 use super::rule::ValidationRule;
+use crate::cel::Facts;
 
 /// A compiled structural schema, or one node of it.
 #[derive(Clone, Debug)]
@@ -30,6 +32,7 @@ pub struct Schema {
     pub(super) items: Option<Box<Schema>>,
     pub(super) checks: Checks,
     pub(super) rules: Vec<ValidationRule>,
+    pub(crate) facts: Facts,
 }
 
 /// What `additionalProperties` says.
@@ -144,7 +147,7 @@ impl Schema {
         self.default.as_ref()
     }
 
-    /// The CEL rules of this node. Kept as data: [`Schema::validate`] does not evaluate them.
+    /// The CEL rules of this node. [`Schema::check_rules`] evaluates them, [`Schema::validate`] does not.
     pub fn rules(&self) -> &[ValidationRule] {
         &self.rules
     }
@@ -188,11 +191,75 @@ impl Schema {
             items: None,
             checks: Checks::default(),
             rules: Vec::new(),
+            facts: Facts::default(),
         }
     }
 
+    /// Every schema right below, for changing them.
+    pub(crate) fn parts_mut(
+        &mut self,
+    ) -> (&mut BTreeMap<String, Schema>, Option<&mut Schema>, Option<&mut Schema>) {
+        let each = match &mut self.additional {
+            Additional::Each(schema) => Some(&mut **schema),
+            Additional::Any | Additional::Unspecified => None,
+        };
+        (&mut self.properties, each, self.items.as_deref_mut())
+    }
+
+    /// The schema of every value of the map, where this is one.
+    pub(crate) fn each(&self) -> Option<&Schema> {
+        match &self.additional {
+            Additional::Each(schema) => Some(schema),
+            Additional::Any | Additional::Unspecified => None,
+        }
+    }
+
+    /// True where the values of the map may be anything.
+    pub(crate) fn has_any_values(&self) -> bool {
+        matches!(self.additional, Additional::Any)
+    }
+
+    /// The format that texts must have, as written.
+    pub(crate) fn text_format(&self) -> Option<&str> {
+        self.checks.text.as_ref()?.format.as_ref().map(Format::name)
+    }
+
+    /// The longest text, in characters, if that is bounded.
+    pub(crate) fn text_max(&self) -> Option<u64> {
+        let length = self.checks.text.as_ref().and_then(|text| text.length.max);
+        let longest = |values: &[Value]| {
+            values.iter().map(|value| value.as_str().map_or(0, str::len) as u64).max().unwrap_or(0)
+        };
+        length.or(self.checks.values.as_deref().map(longest))
+    }
+
+    /// The most elements of the list, if that is bounded.
+    pub(crate) fn items_max(&self) -> Option<u64> {
+        self.checks.items.max
+    }
+
+    /// The most entries of the map, if that is bounded.
+    pub(crate) fn properties_max(&self) -> Option<u64> {
+        self.checks.properties.max
+    }
+
+    /// The fields that must be there.
+    pub(crate) fn required(&self) -> &[String] {
+        &self.checks.required
+    }
+
+    /// True for a field that is specified by its own name, not as an entry of a map.
+    pub(crate) fn names(&self, name: &str) -> bool {
+        self.properties.contains_key(name)
+    }
+
+    /// True where fields that are not specified may be, whatever their name.
+    pub(crate) fn allows_any_field(&self) -> bool {
+        self.preserves_unknown || !matches!(self.additional, Additional::Unspecified)
+    }
+
     /// True where apiVersion, kind and metadata belong to the node without being specified.
-    pub(super) fn is_resource(&self) -> bool {
+    pub(crate) fn is_resource(&self) -> bool {
         self.root || self.embedded
     }
 }

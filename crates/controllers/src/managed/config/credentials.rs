@@ -4,12 +4,11 @@ use std::fs::File;
 use std::io::Read;
 
 use concert_engine::Wait;
-use concert_model::{GroupKind, Object, ObjectKey};
+use concert_model::{GroupKind, Object, ObjectKey, base64};
 use concert_provider::Details;
 use concert_store::{Error, Store};
 use serde_json::Value;
 
-use super::super::connection::base64;
 use super::ConfigError;
 
 /// The name under which a provider finds them.

@@ -3,7 +3,6 @@
 //! Upstream patches on every pass where a provider tells less than it told before. Here what is stored is
 //! compared, and remembered, so that a quiet object costs neither a write nor a read.
 
-pub(super) mod base64;
 #[cfg(test)]
 pub(super) mod fixtures;
 mod memory;
@@ -16,7 +15,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use concert_engine::Source;
-use concert_model::{Encoded, FieldSelector, GroupKind, Object, ObjectKey, OwnerReference, Patch, Uid};
+use concert_model::{
+    Encoded, FieldSelector, GroupKind, Object, ObjectKey, OwnerReference, Patch, Uid, base64,
+};
 use concert_provider::Details;
 use concert_store::{By, Error, Part, Query, Store};
 use serde_json::{Map, Value, json};

@@ -2,7 +2,8 @@
 //!
 //! Everything that is wrong is reported at once, against the place in the schema where it is wrong
 //! (`properties[spec].type`). The work is bounded: by the depth of the schema, by its number of nodes,
-//! by its number of different patterns and the size of each, and by what its defaults come to.
+//! by its number of different patterns and the size of each, by what its defaults come to, and by what
+//! its rules are estimated to cost.
 
 mod branch;
 mod checks;
@@ -24,6 +25,7 @@ use super::path::Path;
 use super::pattern::Pattern;
 use super::schema::Schema;
 use super::validate::ERRORS_MAX;
+use crate::cel;
 
 /// Deepest nesting of schemas. Our parser reads JSON 128 levels deep, and a field within a field takes
 /// two of them, so of fields no text holds more; only lists of lists could go deeper.
@@ -57,8 +59,9 @@ impl Schema {
         let mut compiler = Compiler::default();
         let schema = compiler.node(source, node::Level::Root, &path);
         match schema {
-            Some(schema) if compiler.errors.is_empty() => {
+            Some(mut schema) if compiler.errors.is_empty() => {
                 defaults::check(&schema, &path, &mut compiler);
+                cel::admit(&mut schema, &path).into_iter().for_each(|error| compiler.add(error));
                 if compiler.errors.is_empty() { Ok(schema) } else { Err(compiler.errors) }
             }
             _ => Err(compiler.errors),

@@ -1,4 +1,4 @@
-//! CEL rules: read and checked for form. Whether an expression is one is for whoever evaluates it.
+//! CEL rules: read and checked for form. The expressions are compiled when the whole schema is there.
 
 use serde_json::Value;
 

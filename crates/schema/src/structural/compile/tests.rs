@@ -365,8 +365,10 @@ fn defaults_do_not_multiply_without_bound() {
 }
 
 #[test]
-fn cel_rules_are_kept_as_data() {
-    let schema = Schema::compile(&json!({ "type": "object", "x-kubernetes-validations": [{
+fn cel_rules_are_kept_as_written() {
+    let schema = Schema::compile(&json!({ "type": "object", "properties": {
+        "a": { "type": "string", "maxLength": 9 },
+    }, "x-kubernetes-validations": [{
         "rule": "self.a == oldSelf.a", "message": "a cannot change", "messageExpression": "'a'",
         "reason": "FieldValueForbidden", "fieldPath": ".a", "optionalOldSelf": true,
     }]}))
