@@ -15,6 +15,7 @@ use futures_core::Stream;
 
 use crate::error::Error;
 use crate::kind::Kind;
+use crate::unknown::{UnknownFields, Warnings};
 
 /// What every call answers.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -65,10 +66,10 @@ pub trait Store: Send + Sync + 'static {
     /// # Guarantees
     /// - Sets uid, creation time and generation 1; drops `status` where the kind has a status
     ///   subresource; makes up a name where only `generateName` is given.
-    /// - Applies defaults, prunes what the schema does not know, validates.
+    /// - Applies defaults, prunes what the schema does not know as [`By::unknown_fields`] says, validates.
     ///
     /// # Errors
-    /// [`Error::AlreadyExists`], [`Error::Invalid`], [`Error::NotFound`] naming the namespace that is
+    /// [`Error::AlreadyExists`], [`Error::Invalid`], [`Error::Unknown`], [`Error::NotFound`] naming the namespace that is
     /// missing, [`Error::Forbidden`] for a namespace that is being deleted.
     async fn create(&self, object: Object, by: &By) -> Result<Encoded>;
 
@@ -136,6 +137,10 @@ pub struct By {
     pub is_dry_run: bool,
     /// Write only while this claim on an item is the newest (own stores only).
     pub fence: Option<Fence>,
+    /// What becomes of fields that the schema does not know.
+    pub unknown_fields: UnknownFields,
+    /// Where to leave what the author should hear although the write succeeded.
+    pub warnings: Warnings,
 }
 
 impl By {
@@ -153,6 +158,18 @@ impl By {
     /// The same, without writing.
     pub fn dry_run(mut self) -> Self {
         self.is_dry_run = true;
+        self
+    }
+
+    /// The same, with this fate for unknown fields.
+    pub fn with_unknown(mut self, unknown_fields: UnknownFields) -> Self {
+        self.unknown_fields = unknown_fields;
+        self
+    }
+
+    /// The same, with its warnings left in `warnings`.
+    pub fn warning(mut self, warnings: &Warnings) -> Self {
+        self.warnings = warnings.clone();
         self
     }
 

@@ -1,8 +1,10 @@
 //! What can go wrong at the store, by what the caller can do about it.
 
 use concert_model::{FieldError, FieldPath, GroupKind, ObjectKey, PatchError};
+use concert_schema::apply::{ApplyError, Conflict};
 
 use crate::contract::Fence;
+use crate::unknown::unknown_field;
 
 /// Why a call to a store failed.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +34,22 @@ pub enum Error {
         what: String,
         /// Each field and its rule; never empty.
         errors: Vec<FieldError>,
+    },
+    /// The request has fields that nobody knows, and asked to be refused for that.
+    #[error("strict decoding error: {}", unknown(.fields))]
+    Unknown {
+        /// The object.
+        what: String,
+        /// The fields; never empty.
+        fields: Vec<FieldPath>,
+    },
+    /// Others own fields that an apply wants to change: leave them out, or force it.
+    #[error("{}", ApplyError::Conflicts(.conflicts.clone()))]
+    Contested {
+        /// Which object.
+        key: ObjectKey,
+        /// Each field and who owns it; never empty.
+        conflicts: Vec<Conflict>,
     },
     /// The object may not be written now, whoever asks.
     #[error("{key} is refused: {why}")]
@@ -106,4 +124,8 @@ impl Error {
 fn listed(errors: &[FieldError]) -> String {
     let texts: Vec<String> = errors.iter().map(ToString::to_string).collect();
     if texts.len() == 1 { texts.concat() } else { format!("[{}]", texts.join(", ")) }
+}
+
+fn unknown(fields: &[FieldPath]) -> String {
+    fields.iter().map(unknown_field).collect::<Vec<_>>().join(", ")
 }

@@ -4,6 +4,7 @@
 #![warn(missing_docs)]
 
 pub mod backend;
+pub mod card;
 pub mod chance;
 pub mod clock;
 #[cfg(feature = "conformance")]
@@ -15,8 +16,10 @@ pub mod kind;
 pub mod kubernetes;
 pub mod local;
 pub mod seal;
+pub mod unknown;
 pub mod work;
 
+pub use card::{Card, View};
 pub use chance::Chance;
 pub use clock::{Clock, SystemClock};
 pub use contract::{
@@ -25,5 +28,6 @@ pub use contract::{
 };
 pub use error::Error;
 pub use kind::Kind;
-pub use local::{Config, Local};
+pub use local::{Applied, Config, Local};
+pub use unknown::{UnknownFields, Warnings};
 pub use work::{Work, WorkRow};

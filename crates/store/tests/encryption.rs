@@ -212,7 +212,7 @@ async fn a_backup_holds_no_keys() {
     let backend = place.backend();
     let store = open(backend.clone(), Some(place.path("store.key"))).unwrap();
     write_canaries(&store).await;
-    backend.backup(&place.path("copy.db")).unwrap();
+    backend.backup_to(&place.path("copy.db")).unwrap();
     let keys = fs::read_to_string(place.path("store.key")).unwrap();
     let secret = keys.lines().nth(1).unwrap().split_once(' ').unwrap().1;
     let bytes: Vec<u8> =
@@ -222,7 +222,7 @@ async fn a_backup_holds_no_keys() {
     assert!(!copy.windows(32).any(|window| window == bytes));
     assert!(!contains(&place.path("copy.db"), CANARY));
     // With the key it is a store like any other; a second copy does not overwrite it.
-    assert!(backend.backup(&place.path("copy.db")).is_err());
+    assert!(backend.backup_to(&place.path("copy.db")).is_err());
     let copy = Sqlite::open(place.path("copy.db"), &sqlite::Options::default()).unwrap();
     let copy = open(Arc::new(copy), Some(place.path("store.key"))).unwrap();
     assert_eq!(copy.get(&key()).await.unwrap(), store.get(&key()).await.unwrap());

@@ -8,6 +8,7 @@
 pub mod memory;
 pub mod sqlite;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -113,6 +114,34 @@ pub trait Backend: Send + Sync + 'static {
 
     /// True if single reads take microseconds, so that they may be done on any thread.
     fn is_local(&self) -> bool;
+
+    /// Copies everything to a new file, as of one moment, while others read and write.
+    ///
+    /// # Errors
+    /// [`Failure`] when there is such a file already, or it cannot be written; none is left behind then.
+    fn backup_to(&self, _target: &Path) -> Result<(), Failure> {
+        Err(Failure::broken("this sort of store makes no copies"))
+    }
+
+    /// Takes a copy in the place of everything there is.
+    ///
+    /// # Guarantees
+    /// - Every payload was shown to `check` before, and any failure leaves all as it was.
+    /// - Revisions and claims go on far ahead of all that were ever given out, here or where the copy comes
+    ///   from, and everything that was taken back has moved ahead with them. All before is compacted.
+    ///
+    /// # Assumptions
+    /// As [`Backend::commit`].
+    ///
+    /// # Errors
+    /// [`Failure`].
+    fn restore_from(
+        &self,
+        _source: &Path,
+        _check: &dyn Fn(&Owner, &Bytes) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        Err(Failure::broken("this sort of store takes no copies"))
+    }
 }
 
 /// How far the log reaches.

@@ -75,8 +75,8 @@ mod tests {
     #[test]
     fn every_case_is_in_the_table_of_its_suite() {
         themes!("core": "create", "update", "status", "patch", "delete", "generation", "list", "selectors", "watch",
-            "concurrency", "definitions", "schemas", "refusals", "content", "builtin");
+            "concurrency", "definitions", "schemas", "refusals", "content", "builtin", "rules", "unknown");
         themes!("own": "revisions", "history", "work", "fences", "expiry", "retention", "keys", "kinds", "bookmarks",
-            "refusals", "concurrency");
+            "refusals", "concurrency", "apply", "cards");
     }
 }

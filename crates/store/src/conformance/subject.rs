@@ -1,5 +1,6 @@
 //! The store under test.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -22,13 +23,22 @@ pub struct Subject {
     clock: Arc<dyn Clock>,
     run: String,
     names: AtomicUsize,
+    /// What the store needs to work, such as the process of a server.
+    _alive: Option<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Subject {
     /// A store that may be shared with other runs: all names are made up afresh.
     pub fn new(store: Arc<dyn Store>) -> Self {
         let run = format!("{:08x}", Chance::from_system().bits() & 0xffff_ffff);
-        Self { store, clock: Arc::new(SystemClock::new()), run, names: AtomicUsize::new(0) }
+        Self { store, clock: Arc::new(SystemClock::new()), run, names: AtomicUsize::new(0), _alive: None }
+    }
+
+    /// The same; whatever the store needs is kept for as long.
+    #[must_use]
+    pub fn keeping(mut self, alive: Arc<dyn Any + Send + Sync>) -> Self {
+        self._alive = Some(alive);
+        self
     }
 
     /// A name that nobody has used.

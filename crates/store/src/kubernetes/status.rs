@@ -7,6 +7,9 @@ use serde::Deserialize;
 use super::transport::Answer;
 use crate::error::Error;
 
+/// What the server says before it names unknown fields.
+const STRICT: &str = "strict decoding error: ";
+
 /// What the API server says when it does not do what it was asked.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
@@ -86,6 +89,12 @@ impl Status {
             (StatusCode::CONFLICT, _) => Error::Conflict { key },
             (StatusCode::FORBIDDEN, _) => Error::Forbidden { key, why: self.message },
             (StatusCode::GONE, _) => Error::Expired,
+            // The second for patches, of whose result it says so.
+            (StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY, _)
+                if self.message.contains(STRICT) =>
+            {
+                self.unknown(about)
+            }
             _ if self.is_no_position() => self.invalid(about, "resourceVersion"),
             // etcd says so only after everything else went well.
             _ if self.message.contains("etcdserver: request is too large") => self.invalid(about, ""),
@@ -112,6 +121,18 @@ impl Status {
         self.message.starts_with("resourceVersion: Invalid value")
             || self.details.causes.iter().any(|cause| cause.reason == "ResourceVersionTooLarge")
             || self.message.contains("Too large resource version")
+    }
+
+    /// Fields that the server does not know, where it was asked to refuse them.
+    fn unknown(self, about: About<'_>) -> Error {
+        let told = self.message.rsplit_once(STRICT).map_or("", |(_, told)| told);
+        let names = told.split("unknown field \"").skip(1).filter_map(|rest| rest.split_once('"'));
+        let fields: Vec<FieldPath> = names.map(|(name, _)| FieldPath::new(name)).collect();
+        match about {
+            About::Object(key) if !fields.is_empty() => Error::Unknown { what: key.to_string(), fields },
+            // It is strict about more than that: fields that come twice, say.
+            _ => self.invalid(about, ""),
+        }
     }
 
     /// `field` is where the fault lies if the server does not name any.
@@ -148,7 +169,11 @@ mod tests {
     use super::*;
 
     fn error(code: u16, status: &Value) -> Error {
-        let answer = Answer { status: StatusCode::from_u16(code).unwrap(), bytes: status.to_string().into() };
+        let answer = Answer {
+            status: StatusCode::from_u16(code).unwrap(),
+            bytes: status.to_string().into(),
+            ..Answer::default()
+        };
         let key = ObjectKey::namespaced(GroupKind::new("a.dev", "Widget"), "here", "a");
         match Status::of(&answer).refusal(About::Object(&key)) {
             Refusal::Error(error) => error,
@@ -184,12 +209,29 @@ mod tests {
     }
 
     #[test]
+    fn unknown_fields_are_named() {
+        let message = "Widget in version \"v1\" cannot be handled as a Widget: strict decoding error: unknown \
+                       field \"spec.a\", unknown field \"x\"";
+        let refusal = error(400, &json!({"code": 400, "reason": "BadRequest", "message": message}));
+        assert_eq!(
+            refusal.to_string(),
+            "strict decoding error: unknown field \"spec.a\", unknown field \"x\""
+        );
+        let patch = "patch: Invalid value: \"{}\": strict decoding error: unknown field \"spec.a\"";
+        let refusal = error(422, &json!({"code": 422, "reason": "Invalid", "message": patch}));
+        assert!(matches!(refusal, Error::Unknown { .. }), "{refusal}");
+        let twice = json!({"code": 400, "message": "strict decoding error: duplicate field \"spec.a\""});
+        assert!(matches!(error(400, &twice), Error::Invalid { .. }));
+    }
+
+    #[test]
     fn what_cannot_be_read_is_taken_by_its_code() {
-        let answer = Answer { status: StatusCode::BAD_GATEWAY, bytes: "<html>".into() };
+        let answer = Answer { status: StatusCode::BAD_GATEWAY, bytes: "<html>".into(), ..Answer::default() };
         let kind = GroupKind::new("a.dev", "Widget");
         let Refusal::Error(error) = Status::of(&answer).refusal(About::Kind(&kind)) else { panic!() };
         assert!(error.is_transient(), "{error}");
-        let answer = Answer { status: StatusCode::NOT_FOUND, bytes: "404 page not found".into() };
+        let answer =
+            Answer { status: StatusCode::NOT_FOUND, bytes: "404 page not found".into(), ..Answer::default() };
         assert!(matches!(Status::of(&answer).refusal(About::Kind(&kind)), Refusal::NotServed));
     }
 

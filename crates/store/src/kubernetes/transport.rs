@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
+use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WARNING};
 use http::{Method, StatusCode};
 use http_body_util::{BodyExt, Limited};
 use kube::Client;
@@ -48,10 +48,12 @@ pub(super) enum Content {
 }
 
 /// One whole answer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) bytes: Bytes,
+    /// What the server wants to be heard although it did what was asked.
+    pub(super) warnings: Vec<String>,
 }
 
 /// A connection to one API server.
@@ -133,7 +135,14 @@ async fn read(response: http::Response<Body>, bytes_max: usize) -> Result<(Answe
     let wish = retry_after(&response);
     let (parts, body) = response.into_parts();
     let body = Limited::new(body, bytes_max).collect().await.map_err(Error::Unavailable)?;
-    Ok((Answer { status: parts.status, bytes: body.to_bytes() }, wish))
+    let warnings = parts.headers.get_all(WARNING).iter().filter_map(|value| warning(value.to_str().ok()?));
+    Ok((Answer { status: parts.status, bytes: body.to_bytes(), warnings: warnings.collect() }, wish))
+}
+
+/// The text of a `Warning` header: `299 - "unknown field \"spec.x\""`.
+fn warning(header: &str) -> Option<String> {
+    let text = header.split_once('"')?.1.rsplit_once('"')?.0;
+    Some(text.replace("\\\"", "\"").replace("\\\\", "\\"))
 }
 
 fn retry_after(response: &http::Response<Body>) -> Option<Duration> {
@@ -206,6 +215,13 @@ fn escape(out: &mut String, text: &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn warnings_are_read_out_of_their_headers() {
+        let header = r#"299 - "unknown field \"spec.x\"""#;
+        assert_eq!(warning(header).as_deref(), Some(r#"unknown field "spec.x""#));
+        assert_eq!(warning("299 - nothing"), None);
+    }
 
     #[test]
     fn names_and_values_cannot_leave_their_place() {

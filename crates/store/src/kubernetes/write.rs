@@ -15,6 +15,7 @@ use super::status::About;
 use super::transport::{Address, Answer, Content};
 use crate::contract::{By, Part, Result};
 use crate::error::Error;
+use crate::unknown::UnknownFields;
 
 /// Whose fields they are where the caller does not say.
 const MANAGER: &str = "concert";
@@ -101,6 +102,7 @@ impl Server {
                 return Err(error);
             }
         };
+        answer.warnings.iter().for_each(|warning| by.warnings.add(warning.as_str()));
         if by.is_dry_run {
             return codec::dry_object(&resource, &answer.bytes);
         }
@@ -167,10 +169,15 @@ fn content_of(object: &Object) -> Content {
     Content::Json(serde_json::to_vec(object.as_map()).unwrap_or_default().into())
 }
 
-/// Unknown fields are dropped without a warning, as everywhere in Concert.
+/// As whom, and with which fate for unknown fields.
 pub(super) fn with_manner(address: Address, by: &By) -> Address {
     let manager = if by.manager.is_empty() { MANAGER } else { &by.manager };
-    let address = address.with("fieldManager", manager).with("fieldValidation", "Ignore");
+    let validation = match by.unknown_fields {
+        UnknownFields::Drop => "Ignore",
+        UnknownFields::Warn => "Warn",
+        UnknownFields::Refuse => "Strict",
+    };
+    let address = address.with("fieldManager", manager).with("fieldValidation", validation);
     if by.is_dry_run { address.with("dryRun", "All") } else { address }
 }
 

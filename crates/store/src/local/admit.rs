@@ -2,83 +2,163 @@
 
 use std::collections::BTreeMap;
 
-use concert_model::{Body, FieldError, FieldPath, Head, Object, ObjectKey, Rule, encoded, metadata, object};
-use concert_schema::Schema;
+use concert_model::{
+    Body, Encoded, FieldError, FieldPath, Head, Object, ObjectKey, Rule, encoded, metadata, object,
+};
 use serde_json::Value;
 
-use super::builtin;
-use super::definition;
-use super::kinds::Served;
-use crate::contract::Result;
+use super::kinds::{Served, Version};
+use super::{builtin, definition, rules};
+use crate::contract::{By, Result};
 use crate::error::Error;
+use crate::unknown::{UnknownFields, unknown_field};
 
 /// Largest object, as JSON: etcd's default bound, so that what fits here fits into Kubernetes.
 pub const OBJECT_BYTES_MAX: usize = 1_572_864;
 
-/// Prunes, defaults and validates `object` as one of its kind. `stored` is what it replaces.
-pub(super) fn admit(served: &Served, object: &mut Object, stored: Option<&Head>) -> Result<()> {
+/// Most unknown fields of metadata that are named.
+const UNKNOWN_METADATA_MAX: usize = 100;
+
+/// Prunes, defaults and validates `object` as one of its kind. `stored` is what it replaces. Returns the
+/// version it is written in.
+pub(super) fn admit<'a>(
+    served: &'a Served,
+    object: &mut Object,
+    stored: Option<&Encoded>,
+    by: &By,
+) -> Result<&'a Version> {
     object.check_depth().map_err(|e| Error::invalid(describe(object), e))?;
-    let schema = schema_of(served, object, stored)?;
+    let version = version_of(served, object, stored.map(Encoded::head))?;
     let kind = &served.kind.group_kind;
     let mut errors = builtin::normalise(kind, object);
-    prune_metadata(object);
+    prune(version, object, by)?;
     errors.extend(metadata::validate(object, served.kind.name_rule));
     object.change(|whole| {
-        schema.prune(whole);
-        schema.default(whole);
-        errors.extend(schema.validate(whole));
+        version.schema.default(whole);
+        errors.extend(version.schema.validate(whole));
     });
     if definition::is_definition(kind) {
         definition::default(object);
         errors.extend(definition::validate(object));
     }
-    if errors.is_empty() { Ok(()) } else { Err(Error::Invalid { what: describe(object), errors }) }
+    if errors.is_empty() {
+        errors = builtin::validate(kind, object);
+        errors.extend(rules_broken(served, version, object, stored));
+    }
+    if errors.is_empty() { Ok(version) } else { Err(Error::Invalid { what: describe(object), errors }) }
+}
+
+/// The rules that `object` breaks. Opens what it replaces only where there are rules.
+fn rules_broken(
+    served: &Served,
+    version: &Version,
+    object: &mut Object,
+    stored: Option<&Encoded>,
+) -> Vec<FieldError> {
+    if !version.has_rules {
+        return Vec::new();
+    }
+    let old = stored.map(Encoded::decode);
+    // An update of everything else keeps the status, which rules may compare with.
+    let is_kept = served.kind.has_status && old.is_some();
+    if let Some(old) = old.as_ref().filter(|_| is_kept) {
+        object.set("status", old.status().clone());
+    }
+    let old = old.map(Object::into_value);
+    let mut errors = Vec::new();
+    object.change(|whole| errors = rules::broken(version, whole, old.as_ref()));
+    if is_kept {
+        object.set("status", Value::Null);
+    }
+    errors
+}
+
+/// Drops what the schema does not know, as `by` wants it.
+pub(super) fn prune(version: &Version, object: &mut Object, by: &By) -> Result<()> {
+    let mut unknown = prune_metadata(object);
+    object.change(|whole| unknown.extend(version.schema.prune(whole)));
+    tell(unknown, by, || describe(object))
+}
+
+/// Says of fields that were dropped what `by` wants said.
+fn tell(unknown: Vec<FieldPath>, by: &By, what: impl FnOnce() -> String) -> Result<()> {
+    match by.unknown_fields {
+        _ if unknown.is_empty() => {}
+        UnknownFields::Drop => {}
+        UnknownFields::Warn => unknown.iter().for_each(|field| by.warnings.add(unknown_field(field))),
+        UnknownFields::Refuse => return Err(Error::Unknown { what: what(), fields: unknown }),
+    }
+    Ok(())
 }
 
 /// Prunes, defaults and validates a status that was sent with `object`.
 pub(super) fn admit_status(
     served: &Served,
     object: &Object,
-    stored: &Head,
+    stored: &Encoded,
     mut status: Value,
+    by: &By,
 ) -> Result<Value> {
     if object::is_deeper(&status, object::DEPTH_MAX - 1) {
         return Err(Error::invalid(describe(object), object::too_deep(FieldPath::new("status"))));
     }
-    let schema = schema_of(served, object, Some(stored))?;
-    let Some(schema) = schema.property("status") else {
-        return Ok(if schema.preserves_unknown_fields() { status } else { Value::Null });
-    };
-    if status.is_null() {
-        return Ok(status);
+    let version = version_of(served, object, Some(stored.head()))?;
+    let path = FieldPath::new("status");
+    let mut errors = Vec::new();
+    match version.schema.property("status") {
+        _ if status.is_null() => {}
+        None if version.schema.preserves_unknown_fields() => {}
+        None => {
+            tell(vec![path], by, || describe(object))?;
+            status = Value::Null;
+        }
+        Some(schema) => {
+            let below = |dropped: FieldPath| FieldPath::new(format!("status.{}", dropped.as_str()));
+            let unknown = schema.prune(&mut status).into_iter().map(below).collect();
+            tell(unknown, by, || describe(object))?;
+            schema.default(&mut status);
+            errors = schema.validate_at(&path, &status);
+        }
     }
-    schema.prune(&mut status);
-    schema.default(&mut status);
-    let errors = schema.validate_at(&FieldPath::new("status"), &status);
+    if errors.is_empty() {
+        errors = rules::broken_by_status(version, stored, &status);
+    }
     if errors.is_empty() { Ok(status) } else { Err(Error::Invalid { what: describe(object), errors }) }
 }
 
-/// The schema of the version that `object` is written in: one that is served, or the one that it was
-/// read in, which may not be served any more.
-fn schema_of<'a>(served: &'a Served, object: &Object, stored: Option<&Head>) -> Result<&'a Schema> {
+/// The version that `object` is written in: one that is served, or the one that it was read in, which may
+/// not be served any more.
+pub(super) fn version_of<'a>(
+    served: &'a Served,
+    object: &Object,
+    stored: Option<&Head>,
+) -> Result<&'a Version> {
     let invalid = |error| Error::invalid(describe(object), error);
-    let version = object.gvk().map_err(invalid)?.version;
-    let is_open =
-        served.kind.versions.contains(&version) || stored.is_some_and(|head| head.version == version);
-    let schema = served.schema(&version).filter(|_| is_open);
-    schema.ok_or_else(|| {
+    let name = object.gvk().map_err(invalid)?.version;
+    let is_open = served.kind.versions.contains(&name) || stored.is_some_and(|head| head.version == name);
+    let version = served.version(&name).filter(|_| is_open);
+    version.ok_or_else(|| {
         let versions: Vec<String> = served.kind.versions.iter().map(|v| format!("{v:?}")).collect();
         let detail = format!("served versions: {}", versions.join(", "));
-        let value = Value::from(&*version);
+        let value = Value::from(&*name);
         invalid(FieldError::new(FieldPath::new("apiVersion"), Rule::NotSupported, &value, detail))
     })
 }
 
-fn prune_metadata(object: &mut Object) {
+/// Drops fields of metadata that there are not, and says which.
+fn prune_metadata(object: &mut Object) -> Vec<FieldPath> {
+    let mut unknown = Vec::new();
     if let Value::Object(fields) = object.get_mut("metadata") {
-        fields.retain(|field, value| !value.is_null() && metadata::KNOWN_FIELDS.contains(&field.as_str()));
+        fields.retain(|field, value| {
+            let is_known = metadata::KNOWN_FIELDS.contains(&field.as_str());
+            if !is_known && unknown.len() < UNKNOWN_METADATA_MAX {
+                unknown.push(FieldPath::new("metadata").child(field));
+            }
+            is_known && !value.is_null()
+        });
         fields.remove("selfLink");
     }
+    unknown
 }
 
 /// What an error calls the object: it may not have a proper key yet.
@@ -108,13 +188,8 @@ pub(super) fn check_change(
             errors.push(FieldError::forbidden(FieldPath::new("metadata.finalizers"), detail));
         }
     }
-    if old_object.get("immutable") == &Value::Bool(true) && served.kind.group_kind.group.is_empty() {
-        for field in ["data", "binaryData", "immutable"] {
-            if old_object.get(field) != new.get(field) {
-                let detail = "field is immutable when `immutable` is set";
-                errors.push(FieldError::forbidden(FieldPath::new(field), detail));
-            }
-        }
+    if served.definition.is_none() {
+        errors.extend(builtin::validate_change(&served.kind.group_kind, old_object, new));
     }
     errors
 }

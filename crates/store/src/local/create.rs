@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::admit::{self, describe};
 use super::kinds::Served;
+use super::ownership::{self, Ownership};
 use super::write::{Attempt, TRIES_MAX, check_scope, complete};
 use super::{Inner, Local, builtin, revision_of};
 use crate::backend::{Act, Check, Effect, Txn};
@@ -37,7 +38,7 @@ impl Inner {
                 object.set_metadata("name", generated(&prefix, &self.chance).into());
             }
             let served = self.shared.kinds.find(&gvk.group_kind)?;
-            match self.try_create(&served, &mut object, by).await {
+            match self.try_create(&served, &mut object, by, Ownership::Open).await {
                 Err(Attempt::Taken(key)) => {
                     tries -= 1;
                     if tries == 0 {
@@ -56,15 +57,24 @@ impl Inner {
     }
 
     /// One try; leaves `object` admitted, which does not matter to the next.
-    async fn try_create(&self, served: &Served, object: &mut Object, by: &By) -> Result<Encoded, Attempt> {
+    pub(super) async fn try_create(
+        &self,
+        served: &Served,
+        object: &mut Object,
+        by: &By,
+        ownership: Ownership,
+    ) -> Result<Encoded, Attempt> {
         check_scope(served, object)?;
+        if ownership == Ownership::Open {
+            object.set_metadata(ownership::FIELD, Value::Null);
+        }
         if served.kind.has_status {
             object.set("status", Value::Null);
         }
         let now = self.clock.now();
         let uid = Uid::from_random(self.chance.bits());
         stamp(served, object, &uid, now);
-        admit::admit(served, object, None)?;
+        admit::admit(served, object, None, by)?;
         complete(served, self, object, now);
         let key = object.key().map_err(|e| Error::invalid(describe(object), e))?;
         let mut checks = vec![Check::Object(key.clone(), None)];
@@ -146,10 +156,11 @@ impl Local {
         let mut object = Object::new(&gvk, "", "default");
         let (now, uid) = (inner.clock.now(), Uid::from_random(inner.chance.bits()));
         stamp(&served, &mut object, &uid, now);
-        admit::admit(&served, &mut object, None)?;
+        let by = By::actor("concert").because("first start");
+        admit::admit(&served, &mut object, None, &by)?;
         complete(&served, inner, &mut object, now);
         let body = admit::encode(&served, &key, new_head(uid, now), &object)?;
-        let write = inner.sealed(&body, &By::actor("concert").because("first start"), now);
+        let write = inner.sealed(&body, &by, now);
         let txn = Txn { checks: vec![Check::Object(key, None)], effects: vec![Effect::Put(write)] };
         inner.backend.commit(&[txn])?;
         inner.shared.hub.skip_to(inner.backend.bounds()?.newest);

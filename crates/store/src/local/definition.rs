@@ -6,9 +6,11 @@ use concert_model::condition::{self, Condition, Status};
 use concert_model::metadata::NameRule;
 use concert_model::{FieldError, FieldPath, GroupKind, Object, ObjectKey, Revision, Rule, Timestamp, name};
 use concert_schema::Schema;
+use concert_schema::columns::Column;
 use serde_json::{Value, json};
 
-use super::kinds::{Kinds, Served};
+use super::kinds::{Kinds, Served, Version};
+use super::{names, present, rules};
 use crate::kind::Kind;
 
 /// Group of the kind that defines kinds.
@@ -61,6 +63,7 @@ pub(super) fn validate(definition: &Object) -> Vec<FieldError> {
         let lower = text(&names[part]).to_ascii_lowercase();
         check_text(&names_path.child(part), &lower, name::check_label, &mut errors);
     }
+    check_lists(names, &names_path, &mut errors);
     let expected = format!("{}.{group}", text(&names["plural"]));
     if definition.name() != expected {
         let detail = format!("must be spec.names.plural+\".\"+spec.group, {expected}");
@@ -75,6 +78,24 @@ pub(super) fn validate(definition: &Object) -> Vec<FieldError> {
     }
     check_versions(&spec["versions"], &path.child("versions"), &mut errors);
     errors
+}
+
+/// Short names and categories are lists of labels.
+fn check_lists(names: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for field in ["shortNames", "categories"] {
+        let path = path.child(field);
+        let list = match &names[field] {
+            Value::Null => continue,
+            Value::Array(list) => list,
+            other => {
+                errors.push(FieldError::new(path, Rule::Type, other, "must be a list of strings"));
+                continue;
+            }
+        };
+        for (i, name) in list.iter().enumerate() {
+            check_text(&path.index(i), text(name), name::check_label, errors);
+        }
+    }
 }
 
 fn check_versions(versions: &Value, path: &FieldPath, errors: &mut Vec<FieldError>) {
@@ -100,6 +121,9 @@ fn check_versions(versions: &Value, path: &FieldPath, errors: &mut Vec<FieldErro
                 errors.push(FieldError::required(path.child(flag), "must be true or false"));
             }
         }
+        let columns =
+            Column::read_at(&path.child("additionalPrinterColumns"), &version["additionalPrinterColumns"]);
+        errors.extend(columns.err().into_iter().flatten());
         let schema_path = path.child("schema").child("openAPIV3Schema");
         match &version["schema"]["openAPIV3Schema"] {
             Value::Null => errors.push(FieldError::required(schema_path, "schemas are required")),
@@ -157,30 +181,24 @@ pub(super) fn establish(definition: &mut Object, kinds: &Kinds, now: Timestamp) 
     if !status.is_object() {
         status = json!({});
     }
-    let plural = text(&spec["names"]["plural"]);
-    let taken = kinds.who_has(&defined_kind(definition), plural, definition.name());
-    let accepted = match &taken {
+    let kind = defined_kind(definition);
+    // Not what the status says of itself: anybody may have written that.
+    let had = kinds.served_by(&kind, definition.name());
+    let taken = kinds.taken(&kind.group, definition.name());
+    let (given, clash) = names::accept(&spec["names"], had.as_deref(), &taken);
+    let is_established = had.is_some() || clash.is_none();
+    let accepted = match clash {
         None => Condition::new("NamesAccepted", Status::True, "NoConflicts", "no conflicts found"),
-        Some(kind) if *kind == defined_kind(definition) => {
-            let message = format!("{:?} is already in use", kind.kind);
-            Condition::new("NamesAccepted", Status::False, "KindConflict", message)
-        }
-        Some(kind) => {
-            let message = format!("{plural:?} is already in use by {kind}");
-            Condition::new("NamesAccepted", Status::False, "PluralConflict", message)
-        }
+        Some(clash) => Condition::new("NamesAccepted", Status::False, clash.reason, clash.message),
     };
-    let established = match taken {
-        None => Condition::new(
-            "Established",
-            Status::True,
-            "InitialNamesAccepted",
-            "the initial names have been accepted",
-        ),
-        Some(_) => Condition::new("Established", Status::False, "NotAccepted", "not all names are accepted"),
+    let established = if is_established {
+        let message = "the initial names have been accepted";
+        Condition::new("Established", Status::True, "InitialNamesAccepted", message)
+    } else {
+        Condition::new("Established", Status::False, "NotAccepted", "not all names are accepted")
     };
-    if accepted.status == Status::True {
-        status["acceptedNames"] = spec["names"].clone();
+    if is_established {
+        status["acceptedNames"] = given;
     }
     condition::set(&mut status, accepted, now);
     condition::set(&mut status, established, now);
@@ -215,17 +233,18 @@ pub(super) fn serve(
     let spec = definition.spec();
     let versions: Vec<&Value> = spec["versions"].as_array().into_iter().flatten().collect();
     let storage = storage_version(spec);
-    let mut schemas = Vec::new();
+    let mut compiled = Vec::new();
     for version in &versions {
-        let schema = Schema::compile(&version["schema"]["openAPIV3Schema"])?;
-        schemas.push((Arc::from(text(&version["name"])), schema));
+        let source = &version["schema"]["openAPIV3Schema"];
+        let (schema, has_rules) = (Schema::compile(source)?, rules::are_in(source));
+        compiled.push(Version { name: text(&version["name"]).into(), schema, has_rules });
     }
     let stored = versions.iter().find(|v| text(&v["name"]) == storage);
-    let has_status = stored.is_some_and(|v| v["subresources"].get("status").is_some_and(|s| !s.is_null()));
+    let has_status = stored.is_some_and(|version| present::has_status(version));
     let fields = stored.and_then(|v| v["selectableFields"].as_array()).into_iter().flatten();
     let selectable_fields = fields.map(|f| text(&f["jsonPath"]).trim_start_matches('.').to_owned());
     let served = versions.iter().filter(|v| v["served"] == json!(true));
-    let kind = Kind {
+    let kind = Arc::new(Kind {
         group_kind: defined_kind(definition),
         storage_version: storage.into(),
         versions: served.map(|v| text(&v["name"]).into()).collect(),
@@ -235,7 +254,12 @@ pub(super) fn serve(
         has_generation: true,
         name_rule: NameRule::Subdomain,
         selectable_fields: selectable_fields.collect(),
-    };
-    let is_terminating = definition.deleted_at().is_some();
-    Ok(Served { kind: kind.into(), schemas, definition: Some((key, revision)), is_terminating })
+    });
+    Ok(Served {
+        card: present::card(definition, kind.clone()).into(),
+        kind,
+        versions: compiled,
+        definition: Some((key, revision)),
+        is_terminating: definition.deleted_at().is_some(),
+    })
 }

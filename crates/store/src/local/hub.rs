@@ -109,6 +109,14 @@ impl Hub {
         self.newest.store(newest.0, Ordering::Release);
     }
 
+    /// Goes on from `newest` without a past: every watch from before is behind.
+    pub(super) fn restart(&self, newest: Revision) {
+        let ring = Ring { since: newest, ..Ring::default() };
+        *self.ring.write().unwrap_or_else(PoisonError::into_inner) = ring;
+        self.newest.store(newest.0, Ordering::Release);
+        self.more.notify_waiters();
+    }
+
     /// Ends all watches: the store is gone.
     pub(super) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);

@@ -5,7 +5,9 @@
 //! committed, in order, before the writer is answered.
 
 mod admit;
+mod apply;
 mod builtin;
+mod copy;
 mod create;
 mod definition;
 mod delete;
@@ -14,8 +16,13 @@ mod history;
 mod hub;
 mod kinds;
 mod maintain;
+mod names;
+mod ownership;
+mod patch;
+mod present;
 mod read;
 mod recent;
+mod rules;
 mod update;
 mod watch;
 mod work;
@@ -35,6 +42,7 @@ use crate::error::Error;
 use crate::kind::Kind;
 use crate::seal::{Keyring, Seal};
 
+pub use apply::Applied;
 pub use definition::{CLEANUP_FINALIZER, DEFINITION_GROUP, DEFINITION_KIND};
 pub use history::{AttemptRecord, Past};
 pub use maintain::{Retention, RotateError};
@@ -132,7 +140,7 @@ impl Local {
             rotation: tokio::sync::Mutex::new(()),
         }));
         store.check_keys()?;
-        store.load_kinds()?;
+        store.inner().shared.load_kinds(&*store.inner().backend)?;
         store.make_default_namespace()?;
         Ok(store)
     }
@@ -225,7 +233,7 @@ impl Store for Local {
     }
 
     async fn list(&self, query: &Query, page: &PageRequest) -> Result<Page> {
-        self.0.list(query, page).await
+        self.0.list(query, page, None).await
     }
 
     async fn watch(&self, query: &Query, from: Option<&ResourceVersion>) -> Result<Events> {
@@ -245,7 +253,7 @@ impl Store for Local {
     }
 
     async fn patch(&self, key: &ObjectKey, part: Part, patch: &Patch, by: &By) -> Result<Encoded> {
-        self.0.patch(key, part, patch, by).await
+        self.0.patch(key, None, part, &|before| patch.apply(before), by).await
     }
 
     async fn delete(&self, key: &ObjectKey, options: &Delete, by: &By) -> Result<Deleted> {

@@ -2,7 +2,7 @@
 
 use concert_model::{Encoded, FieldError, FieldPath, Head, ObjectKey, ResourceVersion, Revision};
 
-use super::{Inner, revision_of};
+use super::{Inner, Local, revision_of};
 use crate::backend::{Backend, Range, Scan};
 use crate::contract::{Page, PageRequest, Query, Result};
 use crate::error::Error;
@@ -53,7 +53,8 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) async fn list(&self, query: &Query, page: &PageRequest) -> Result<Page> {
+    /// A list as of now or, without a token, as of the revision `at`.
+    pub(super) async fn list(&self, query: &Query, page: &PageRequest, at: Option<Revision>) -> Result<Page> {
         self.check_query(query)?;
         let place = match &page.token {
             None => None,
@@ -79,7 +80,7 @@ impl Inner {
                 kind: &query.kind,
                 namespace: query.namespace.as_deref(),
                 after: place.as_ref().map(|p| (p.namespace.as_str(), p.name.as_str())),
-                at: place.as_ref().map(|p| p.at),
+                at: place.as_ref().map(|p| p.at).or(at),
                 limit,
                 keep: &keep,
             })?;
@@ -89,6 +90,32 @@ impl Inner {
             Ok(Page { items, position: revision.into(), next: last })
         };
         self.read(read).await
+    }
+}
+
+impl Local {
+    /// As [`crate::Store::list`], as of the moment `at` instead of now. The token of a page before carries
+    /// the moment with it.
+    ///
+    /// # Errors
+    /// As [`crate::Store::list`]; [`Error::Expired`] when the moment is compacted, [`Error::Invalid`] when it
+    /// lies in the future.
+    pub async fn list_at(&self, query: &Query, page: &PageRequest, at: &ResourceVersion) -> Result<Page> {
+        let at = self.inner().check_position(at).await?;
+        self.inner().list(query, page, Some(at)).await
+    }
+
+    /// True if the store has come as far as `position`: what is read from now on is not older.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for what is no position of any such store.
+    pub async fn has_reached(&self, position: &ResourceVersion) -> Result<bool> {
+        let Some(revision) = revision_of(position) else {
+            let field = FieldPath::new("resourceVersion");
+            let error = FieldError::invalid_text(field, &position.0, "is not one of this store's");
+            return Err(Error::invalid("resourceVersion", error));
+        };
+        Ok(revision <= self.newest().await?)
     }
 }
 

@@ -41,6 +41,11 @@ impl Recent {
         }
     }
 
+    /// Forgets everything.
+    pub(super) fn clear(&self) {
+        *self.lock() = States::default();
+    }
+
     fn lock(&self) -> MutexGuard<'_, States> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

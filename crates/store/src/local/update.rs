@@ -1,15 +1,17 @@
 //! Changing objects: update, status update, patch.
 
-use concert_model::{Encoded, FieldError, FieldPath, Head, Object, ObjectKey, Patch, time};
+use concert_model::{Encoded, FieldError, FieldPath, Head, Object, ObjectKey, PatchError, time};
 use serde_json::{Value, json};
 
 use super::admit::{self, describe};
 use super::kinds::Served;
+use super::ownership::{self, Ownership};
 use super::write::{Attempt, TRIES_MAX, check_scope, complete, pending};
 use super::{Inner, builtin, definition};
 use crate::backend::Act;
 use crate::contract::{By, Part, Result};
 use crate::error::Error;
+use crate::unknown::UnknownFields;
 
 impl Inner {
     pub(super) async fn update(&self, object: Object, part: Part, by: &By) -> Result<Encoded> {
@@ -29,7 +31,8 @@ impl Inner {
         if *current.resource_version() != version {
             return Err(Error::Conflict { key });
         }
-        self.replace(&served, &current, object, part, by).await.map_err(|attempt| attempt.into_error(&key))
+        let outcome = self.replace(&served, &current, object, part, by, Ownership::Open).await;
+        outcome.map_err(|attempt| attempt.into_error(&key))
     }
 
     /// The answer to a write that changes nothing: nothing checks its ground but this.
@@ -41,17 +44,26 @@ impl Inner {
         }
     }
 
-    pub(super) async fn patch(&self, key: &ObjectKey, part: Part, patch: &Patch, by: &By) -> Result<Encoded> {
+    /// Writes what `change` makes of the current state, as the version `view` sees it.
+    pub(super) async fn patch(
+        &self,
+        key: &ObjectKey,
+        view: Option<&str>,
+        part: Part,
+        change: &(dyn Fn(&Value) -> Result<Value, PatchError> + Send + Sync),
+        by: &By,
+    ) -> Result<Encoded> {
         for _ in 0..TRIES_MAX {
             let served = self.shared.kinds.find(&key.kind)?;
             let current = self.fetch(key).await?.ok_or_else(|| Error::NotFound { key: key.clone() })?;
-            let patched = patch.apply(&current.decode().into_value()).map_err(|e| Error::patch(key, e))?;
+            let before = seen_as(&served, &current, view, by)?;
+            let patched = change(&before.into_value()).map_err(|e| Error::patch(key, e))?;
             let object = Object::from_value(patched).map_err(|e| Error::invalid(key.to_string(), e))?;
             check_identity(key, &object)?;
             if object.resource_version().as_ref() != Some(current.resource_version()) {
                 return Err(Error::Conflict { key: key.clone() });
             }
-            match self.replace(&served, &current, object, part, by).await {
+            match self.replace(&served, &current, object, part, by, Ownership::Open).await {
                 Err(Attempt::Moved) => {}
                 other => return other.map_err(|attempt| attempt.into_error(key)),
             }
@@ -60,20 +72,21 @@ impl Inner {
     }
 
     /// Writes `object` in the place of `current`, which is what its author saw.
-    async fn replace(
+    pub(super) async fn replace(
         &self,
         served: &Served,
         current: &Encoded,
         object: Object,
         part: Part,
         by: &By,
+        ownership: Ownership,
     ) -> Result<Encoded, Attempt> {
         if object.uid().is_some_and(|uid| uid != current.head().uid) {
             return Err(Error::Conflict { key: current.key().clone() }.into());
         }
         match part {
-            Part::Main => self.replace_main(served, current, object, by).await,
-            Part::Status => self.replace_status(served, current, object, by).await,
+            Part::Main => self.replace_main(served, current, object, by, ownership).await,
+            Part::Status => self.replace_status(served, current, object, by, ownership).await,
         }
     }
 
@@ -83,10 +96,14 @@ impl Inner {
         current: &Encoded,
         mut object: Object,
         by: &By,
+        ownership: Ownership,
     ) -> Result<Encoded, Attempt> {
         let (old, now) = (current.body(), self.clock.now());
         keep_system_fields(served, &old.head, &mut object);
-        admit::admit(served, &mut object, Some(&old.head))?;
+        let version = admit::admit(served, &mut object, Some(current), by)?;
+        if ownership == Ownership::Open {
+            ownership::track(served, version, current, &mut object, by, now);
+        }
         if needs_old(served, &old.head) {
             let old_object = current.decode();
             let errors = admit::check_change(served, old, &old_object, &object);
@@ -131,6 +148,7 @@ impl Inner {
         current: &Encoded,
         mut object: Object,
         by: &By,
+        ownership: Ownership,
     ) -> Result<Encoded, Attempt> {
         let old = current.body();
         if !served.kind.has_status {
@@ -138,7 +156,7 @@ impl Inner {
             return Err(Error::invalid(old.key.to_string(), error).into());
         }
         let status = std::mem::take(object.get_mut("status"));
-        let mut status = admit::admit_status(served, &object, &old.head, status)?;
+        let mut status = admit::admit_status(served, &object, current, status, by)?;
         if definition::is_definition(&old.key.kind) {
             // Whether a kind is served is not for anybody else to say.
             let mut whole = current.decode();
@@ -147,13 +165,33 @@ impl Inner {
             status = whole.status().clone();
         }
         let fields = admit::status_fields(served, &old.head, &status);
-        let body = old.with_status(Head { fields, ..old.head.clone() }, &status);
+        let mut body = old.with_status(Head { fields, ..old.head.clone() }, &status);
+        let now = self.clock.now();
+        if ownership == Ownership::Settled || body.payload() != old.payload() && ownership::is_kept(old) {
+            let version = admit::version_of(served, &object, Some(&old.head))?;
+            let owned = ownership::of_status(version, current, &object, status, by, now, ownership);
+            body = body.with_metadata(body.head.clone(), &owned);
+        }
         admit::check_size(&body)?;
         if body.payload() == old.payload() {
             return self.unchanged(current).await;
         }
-        self.write_over(current, Act::Updated, body, by, self.clock.now()).await
+        self.write_over(current, Act::Updated, body, by, now).await
     }
+}
+
+/// The current state, as the version `view` sees it.
+fn seen_as(served: &Served, current: &Encoded, view: Option<&str>, by: &By) -> Result<Object> {
+    let mut object = current.decode();
+    if let Some(view) = view {
+        object.set("apiVersion", current.key().kind.at_version(view).api_version().into());
+    }
+    if by.unknown_fields != UnknownFields::Drop {
+        // What an older schema knew is no mistake of who patches now.
+        let version = admit::version_of(served, &object, Some(current.head()))?;
+        object.change(|whole| drop(version.schema.prune(whole)));
+    }
+    Ok(object)
 }
 
 /// Most updates are judged without opening what is stored.

@@ -27,7 +27,7 @@ pub(super) async fn start(
     let (cursor, initial) = match from {
         Some(version) => (inner.check_position(version).await?, Vec::new()),
         None => {
-            let page = inner.list(query, &PageRequest::whole()).await?;
+            let page = inner.list(query, &PageRequest::whole(), None).await?;
             let cursor = revision_of(&page.position).unwrap_or_default();
             (cursor, page.items)
         }
@@ -62,7 +62,7 @@ pub(super) async fn start(
 
 impl Inner {
     /// The revision of a position that a watch may start from.
-    async fn check_position(&self, version: &ResourceVersion) -> Result<Revision> {
+    pub(super) async fn check_position(&self, version: &ResourceVersion) -> Result<Revision> {
         let invalid = |detail: &str| {
             let field = FieldPath::new("resourceVersion");
             Error::invalid("watch", FieldError::invalid_text(field, &version.0, detail))

@@ -22,7 +22,7 @@ pub(super) struct Writer {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Numbers {
     pub(super) newest: i64,
-    claims: i64,
+    pub(super) claims: i64,
 }
 
 /// Where a key stands.
@@ -231,6 +231,11 @@ impl Writer {
         let id = self.connection.query_row(sql, params![kind.group, kind.kind], |row| row.get(0))?;
         self.kinds.insert(kind.clone(), id);
         Ok(id)
+    }
+
+    /// The numbers of kinds may have changed.
+    pub(super) fn forget_kinds(&mut self) {
+        self.kinds.clear();
     }
 
     pub(super) fn execute(&self, sql: &str, params: impl rusqlite::Params) -> rusqlite::Result<()> {

@@ -14,10 +14,11 @@
 
 mod commit;
 mod compact;
+mod copy;
 mod open;
 mod read;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -25,7 +26,7 @@ use concert_model::{ObjectKey, Revision, Timestamp};
 use rusqlite::{Connection, ErrorCode};
 
 use super::{
-    Attempt, Backend, Bounds, Change, Failure, Past, Payload, Range, Row, Scan, Shelf, Txn, Verdict,
+    Attempt, Backend, Bounds, Change, Failure, Owner, Past, Payload, Range, Row, Scan, Shelf, Txn, Verdict,
 };
 use crate::contract::ItemKey;
 use crate::work::WorkRow;
@@ -69,14 +70,6 @@ impl Sqlite {
             idle.push(connection);
         }
         result
-    }
-
-    /// Copies the file, consistently, while it is in use. The copy holds no keys.
-    ///
-    /// # Errors
-    /// [`Failure`] when the target exists or cannot be written.
-    pub fn backup(&self, target: &std::path::Path) -> Result<(), Failure> {
-        self.read(|connection| open::copy(connection, target).map_err(failure))
     }
 }
 
@@ -131,6 +124,20 @@ impl Backend for Sqlite {
 
     fn is_local(&self) -> bool {
         true
+    }
+
+    fn backup_to(&self, target: &Path) -> Result<(), Failure> {
+        self.read(|connection| copy::write(connection, target))
+    }
+
+    fn restore_from(
+        &self,
+        source: &Path,
+        check: &dyn Fn(&Owner, &Bytes) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let staged = copy::Staged::read(source, &self.path, open::MIGRATIONS)?;
+        staged.check(check)?;
+        self.writer().restore(&staged)
     }
 }
 

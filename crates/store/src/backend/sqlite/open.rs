@@ -1,4 +1,4 @@
-//! Opening, locking, migrating and copying the file.
+//! Opening, locking and migrating the file.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -15,7 +15,7 @@ use super::{Sqlite, commit};
 const APPLICATION_ID: i32 = 0x434e_4354;
 
 /// What each version adds. A file of version n has had the first n applied; forward only.
-const MIGRATIONS: &[&str] = &[include_str!("001_initial.sql")];
+pub(super) const MIGRATIONS: &[&str] = &[include_str!("001_initial.sql")];
 
 /// Statements kept compiled per connection; there are about twenty in all.
 const STATEMENTS_CACHED: usize = 32;
@@ -93,7 +93,7 @@ impl Sqlite {
 }
 
 /// Makes a file that only its owner can read, if it is not there. SQLite gives its side files the same mode.
-fn touch(path: &Path) -> io::Result<File> {
+pub(super) fn touch(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);
     #[cfg(unix)]
@@ -115,7 +115,7 @@ fn lock(path: &Path) -> Result<File, OpenError> {
 }
 
 /// The version of the file, 0 for a new one, without changing it.
-fn version_of(connection: &Connection, path: &Path, known: usize) -> Result<usize, OpenError> {
+pub(super) fn version_of(connection: &Connection, path: &Path, known: usize) -> Result<usize, OpenError> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let read = || -> rusqlite::Result<(i64, i64, i64)> {
         let tables = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
@@ -182,6 +182,15 @@ fn migrate(
         copy(connection, Path::new(&fresh))?;
         std::fs::rename(&fresh, &target).map_err(|e| rusqlite::Error::ToSqlConversionFailure(e.into()))?;
     }
+    upgrade(connection, version, migrations)
+}
+
+/// Brings a file of `version` up to date, step by step.
+pub(super) fn upgrade(
+    connection: &mut Connection,
+    version: usize,
+    migrations: &[&str],
+) -> rusqlite::Result<()> {
     for (i, script) in migrations.iter().enumerate().skip(version) {
         let transaction = connection.transaction()?;
         transaction.execute_batch(script)?;
@@ -201,8 +210,8 @@ pub(super) fn reader(path: &Path) -> rusqlite::Result<Connection> {
     Ok(connection)
 }
 
-/// A consistent, compact copy of the file; fails if the target exists and is not empty.
-pub(super) fn copy(connection: &Connection, target: &Path) -> rusqlite::Result<()> {
+/// A consistent, compact copy of the file, for before a migration; fails if the target exists and is not empty.
+fn copy(connection: &Connection, target: &Path) -> rusqlite::Result<()> {
     let Some(target) = target.to_str() else {
         return Err(rusqlite::Error::InvalidPath(target.to_owned()));
     };
@@ -214,6 +223,7 @@ pub(super) fn copy(connection: &Connection, target: &Path) -> rusqlite::Result<(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::Backend;
 
     fn folder() -> tempfile::TempDir {
         tempfile::tempdir().unwrap()
@@ -276,7 +286,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt;
         let folder = folder();
         let store = Sqlite::open(folder.path().join("store.db"), &Options::default()).unwrap();
-        store.backup(&folder.path().join("copy.db")).unwrap();
+        store.backup_to(&folder.path().join("copy.db")).unwrap();
         let entries: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(Result::unwrap).collect();
         assert!(entries.len() >= 4, "store, log, lock and copy");
         for entry in entries {

@@ -126,3 +126,51 @@ pub async fn leases_change_hands_by_compare_and_set(subject: &Subject) {
     refused!(subject.store.update(take("c"), &By::actor("c")).await, Error::Conflict { .. });
     assert_eq!(subject.store.get(stored.key()).await.unwrap().decode().spec()["holderIdentity"], "b");
 }
+
+fn access(kind: &str, namespace: &str, name: &str) -> Object {
+    Object::new(&GroupKind::new("rbac.authorization.k8s.io", kind).at_version("v1"), namespace, name)
+}
+
+/// A Role says what may be done with what; one that does not is refused.
+pub async fn roles_have_rules(subject: &Subject) {
+    let mut role = access("Role", &subject.namespace().await, "a:reader");
+    role.set("rules", json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list"]}]));
+    let stored = create(subject, role.clone()).await.unwrap().decode();
+    assert_eq!(stored.get("rules"), role.get("rules"));
+    role.set_metadata("name", json!("b"));
+    for rules in [
+        json!([{"apiGroups": [""], "resources": ["configmaps"]}]),
+        json!([{"resources": ["configmaps"], "verbs": ["get"]}]),
+        json!([{"nonResourceURLs": ["/version"], "verbs": ["get"]}]),
+    ] {
+        role.set("rules", rules);
+        refused!(create(subject, role.clone()).await, Error::Invalid { .. });
+    }
+}
+
+/// A RoleBinding stays with its role; whom it is for can change.
+pub async fn bindings_keep_their_role(subject: &Subject) {
+    let space = subject.namespace().await;
+    let mut binding = access("RoleBinding", &space, "readers");
+    binding.set("subjects", json!([{"kind": "User", "name": "ada"}]));
+    refused!(create(subject, binding.clone()).await, Error::Invalid { .. });
+    binding
+        .set("roleRef", json!({"kind": "Role", "name": "reader", "apiGroup": "rbac.authorization.k8s.io"}));
+    let stored = create(subject, binding).await.unwrap();
+    assert_eq!(stored.decode().get("subjects")[0]["apiGroup"], "rbac.authorization.k8s.io");
+    let mut changed = stored.decode();
+    changed.get_mut("roleRef")["name"] = json!("writer");
+    refused!(subject.store.update(changed, &By::actor("suite")).await, Error::Invalid { .. });
+    let mut changed = stored.decode();
+    changed.set("subjects", json!([{"kind": "ServiceAccount", "name": "robot", "namespace": &*space}]));
+    subject.store.update(changed, &By::actor("suite")).await.unwrap();
+}
+
+/// A ServiceAccount is somebody that programs can be.
+pub async fn service_accounts_are_stored(subject: &Subject) {
+    let fields = json!({"secrets": [{"name": "key"}], "automountServiceAccountToken": false});
+    let stored = create_with(subject, "ServiceAccount", fields.clone()).await.unwrap().decode();
+    for (field, value) in fields.as_object().unwrap() {
+        assert_eq!(stored.get(field), value, "{field}");
+    }
+}

@@ -207,3 +207,27 @@ pub async fn that_change_hold_for_later_writes(subject: &Subject) {
     assert_eq!(widgets.get("old").await, old);
     widgets.set_n(&old, 5).await;
 }
+
+/// Short names and singulars are words for resources like plurals: a definition that asks for one that is
+/// taken is not accepted.
+pub async fn of_a_short_name_that_is_taken_are_not_accepted(subject: &Subject) {
+    let taken = Definition::usual().changed(|spec| spec["names"]["shortNames"] = json!(["wd"]));
+    let widgets = subject.widgets_of(taken).await;
+    let other = Definition::usual().changed(|spec| {
+        spec["names"] = json!({"kind": "Gadget", "listKind": "GadgetList", "plural": "gadgets",
+            "singular": "gadget", "shortNames": ["g", "wd"]});
+    });
+    let other = other.object(&widgets.kind.group, "x");
+    let other = subject.store.create(other, &By::actor("suite")).await.unwrap().key().clone();
+    let name = concert_model::FieldSelector::field("metadata.name", &other.name);
+    let query = Query::all(definitions()).with_fields(name);
+    let mut events = subject.store.watch(&query, None).await.unwrap();
+    let accepted = loop {
+        let event = next(&mut events).await;
+        let status = event.object().map(|object| object.decode().status().clone()).unwrap_or_default();
+        if let Some(accepted) = condition::find(&status, "NamesAccepted") {
+            break accepted;
+        }
+    };
+    assert_eq!((accepted.status, accepted.reason.as_str()), (Status::False, "ShortNamesConflict"));
+}

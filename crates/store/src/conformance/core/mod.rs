@@ -13,9 +13,11 @@ pub mod generation;
 pub mod list;
 pub mod patch;
 pub mod refusals;
+pub mod rules;
 pub mod schemas;
 pub mod selectors;
 pub mod status;
+pub mod unknown;
 pub mod update;
 pub mod watch;
 
@@ -229,6 +231,7 @@ macro_rules! core_suite {
                     cannot_change_who_they_define,
                     keep_versions_that_objects_are_stored_in,
                     of_a_kind_that_is_taken_are_not_accepted,
+                    of_a_short_name_that_is_taken_are_not_accepted,
                     that_change_hold_for_later_writes,
                 ]
             );
@@ -296,6 +299,33 @@ macro_rules! core_suite {
                     immutable_ones_cannot_change,
                     events_are_stored,
                     leases_change_hands_by_compare_and_set,
+                    roles_have_rules,
+                    bindings_keep_their_role,
+                    service_accounts_are_stored,
+                ]
+            );
+            $crate::conformance_theme!(
+                $($subject)+,
+                core,
+                rules,
+                [
+                    must_hold_for_new_objects,
+                    must_hold_after_a_change,
+                    may_look_at_the_state_before,
+                    of_status_hold_for_status,
+                    must_be_expressions,
+                ]
+            );
+            $crate::conformance_theme!(
+                $($subject)+,
+                core,
+                unknown,
+                [
+                    fields_are_dropped_in_silence,
+                    fields_are_warned_about_when_asked,
+                    fields_are_refused_when_asked,
+                    fields_that_are_known_are_not_refused,
+                    fields_of_patches_are_refused_when_asked,
                 ]
             );
         }

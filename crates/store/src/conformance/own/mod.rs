@@ -1,6 +1,8 @@
 //! What holds for our own stores: what Kubernetes does not have, or does otherwise.
 
+pub mod apply;
 pub mod bookmarks;
+pub mod cards;
 pub mod concurrency;
 pub mod expiry;
 pub mod fences;
@@ -33,6 +35,7 @@ macro_rules! own_suite {
                     of_the_future_cannot_be_listed_from,
                     are_shared_by_all_kinds,
                     of_a_list_are_the_newest,
+                    can_be_listed_at,
                 ]
             );
             $crate::conformance_theme!(
@@ -166,6 +169,37 @@ macro_rules! own_suite {
                 own,
                 concurrency,
                 [gives_revisions_in_one_order, gives_each_writer_rising_revisions, is_linearizable,]
+            );
+            $crate::conformance_theme!(
+                $subject,
+                own,
+                apply,
+                [
+                    makes_what_is_not_there,
+                    takes_away_what_is_no_longer_applied,
+                    is_contested_by_other_owners,
+                    that_changes_nothing_is_invisible,
+                    is_told_of_by_every_later_write,
+                    owners_are_not_for_every_client_to_say,
+                    meets_what_was_there_before,
+                    of_status_is_about_status_only,
+                    is_admitted_as_every_write,
+                    of_many_are_all_done,
+                    and_patches_know_the_version_they_are_in,
+                    and_strategic_patches_are_for_built_in_kinds,
+                ]
+            );
+            $crate::conformance_theme!(
+                $subject,
+                own,
+                cards,
+                [
+                    are_there_for_every_kind,
+                    tell_what_the_definition_says,
+                    change_with_their_definitions,
+                    keep_the_names_that_were_accepted,
+                    are_refused_where_they_make_no_sense,
+                ]
             );
         }
     };

@@ -149,3 +149,22 @@ pub async fn of_a_list_are_the_newest(own: &Own) {
     others.create("a", json!({"n": 1})).await;
     assert_eq!(revision(&widgets.list().await.position), newest(own).await);
 }
+
+/// A list can be read as of an earlier revision while it lasts, and never as of a later one.
+pub async fn can_be_listed_at(own: &Own) {
+    let widgets = own.subject.widgets().await;
+    let first = widgets.create("a", json!({"n": 1})).await;
+    let at = widgets.list().await.position;
+    widgets.set_n(&first, 2).await;
+    widgets.create("b", json!({"n": 1})).await;
+    let page = own.store.list_at(&widgets.query(), &PageRequest::whole(), &at).await.unwrap();
+    assert_eq!((page.items, &page.position), (vec![first], &at));
+    assert!(own.store.has_reached(&at).await.unwrap());
+    let later = ResourceVersion::from(Revision(newest(own).await + 1));
+    assert!(!own.store.has_reached(&later).await.unwrap());
+    refused!(own.store.has_reached(&ResourceVersion("x".into())).await, Error::Invalid { .. });
+    let refusal = own.store.list_at(&widgets.query(), &PageRequest::whole(), &later).await;
+    assert_eq!(invalid_fields(refusal), ["resourceVersion"]);
+    own.store.compact(own.store.newest().await.unwrap()).await.unwrap();
+    refused!(own.store.list_at(&widgets.query(), &PageRequest::whole(), &at).await, Error::Expired);
+}
