@@ -1,4 +1,5 @@
 //! All that reconciles. Knows no HTTP server.
 #![warn(missing_docs)]
 
+pub mod gc;
 pub mod managed;
