@@ -1,0 +1,92 @@
+//! The gate that every request goes through.
+
+use std::sync::Arc;
+
+use concert_store::{Clock, Local};
+use http::HeaderMap;
+
+use super::guard::Guard;
+use super::rule::Rule;
+use super::{Access, User};
+
+/// Why somebody may not.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Nobody can tell who calls.
+    #[error("{0}")]
+    Unauthenticated(String),
+    /// It is known who calls, and that they may not.
+    #[error("{0}")]
+    Forbidden(String),
+    /// The store could not be asked: nobody may until it can.
+    #[error("{0}")]
+    Unavailable(String),
+}
+
+/// Says who calls and what they may do. Cheap to clone.
+///
+/// # Guarantees
+/// An answer is never older than the request: a token, an account, a role or a binding that was taken
+/// away before the request came counts no more, and one that was given counts already.
+#[derive(Clone)]
+pub struct Gate(Arc<Mode>);
+
+enum Mode {
+    /// Everybody is the administrator.
+    Open,
+    /// Tokens and roles of a store.
+    Guarded(Guard),
+}
+
+impl Gate {
+    /// One that lets everybody do everything: for development, on loopback.
+    pub fn open() -> Self {
+        Self(Arc::new(Mode::Open))
+    }
+
+    /// One that goes by the tokens and roles in `store`. Nothing is read yet.
+    pub fn guarded(store: Local, clock: Arc<dyn Clock>) -> Self {
+        Self(Arc::new(Mode::Guarded(Guard::new(store, clock))))
+    }
+
+    /// Who sent these headers; [`User::anonymous`] if they do not say.
+    ///
+    /// # Errors
+    /// [`Refusal::Unauthenticated`] for a token that counts for nothing.
+    pub async fn authenticate(&self, headers: &HeaderMap) -> Result<User, Refusal> {
+        match &*self.0 {
+            Mode::Open => Ok(User::known("developer", [super::user::MASTERS.into()])),
+            Mode::Guarded(guard) => guard.authenticate(headers).await,
+        }
+    }
+
+    /// Whether `user` may.
+    ///
+    /// # Errors
+    /// [`Refusal::Forbidden`], in words that name the user, the verb and the resource;
+    /// [`Refusal::Unauthenticated`] where somebody nameless asks for what needs a name.
+    pub async fn authorise(&self, user: &User, access: &Access<'_>) -> Result<(), Refusal> {
+        match &*self.0 {
+            Mode::Open => Ok(()),
+            Mode::Guarded(guard) => guard.authorise(user, access).await,
+        }
+    }
+
+    /// All that `user` may do in `namespace`, or in the cluster as a whole if it is empty.
+    ///
+    /// # Errors
+    /// [`Refusal::Unavailable`].
+    pub async fn rules(&self, user: &User, namespace: &str) -> Result<Vec<Rule>, Refusal> {
+        match self.guard() {
+            Some(guard) if !user.is_master() => Ok(guard.fresh().await?.rules(user, namespace)),
+            _ => Ok(super::defaults::everything()),
+        }
+    }
+
+    pub(super) fn guard(&self) -> Option<&Guard> {
+        match &*self.0 {
+            Mode::Open => None,
+            Mode::Guarded(guard) => Some(guard),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Query parameters.
+//!
+//! A parameter that the operation does not know is refused: a client must not believe that it was heeded.
+
+use std::borrow::Cow;
+
+use super::path::percent_decode;
+use crate::error::Error;
+
+/// Parameters of every request. `timeout` is how long the client waits, which it sees to itself.
+const ALWAYS: &[&str] = &["pretty", "timeout"];
+
+/// The parameters of one request.
+#[derive(Debug, Default)]
+pub(crate) struct Params<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl<'a> Params<'a> {
+    /// Reads a query of at most `bytes_max` bytes.
+    pub(crate) fn read(query: Option<&'a str>, bytes_max: usize) -> Result<Self, Error> {
+        let query = query.unwrap_or_default();
+        if query.len() > bytes_max {
+            return Err(Error::bad_request(format!("the query is longer than {bytes_max} bytes")));
+        }
+        let mut params: Vec<(Cow<'a, str>, Cow<'a, str>)> = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (name, value) = (decode(name)?, decode(value)?);
+            match params.iter().find(|(known, _)| *known == name) {
+                None => params.push((name, value)),
+                Some((_, same)) if *same == value => {}
+                Some(_) => {
+                    return Err(Error::bad_request(format!("query parameter {name:?} is given twice")));
+                }
+            }
+        }
+        Ok(Self(params))
+    }
+
+    /// Refuses all that is not in `known`.
+    pub(crate) fn check(&self, known: &[&str]) -> Result<(), Error> {
+        let is_known = |name: &str| known.contains(&name) || ALWAYS.contains(&name);
+        match self.0.iter().find(|(name, _)| !is_known(name)) {
+            None => Ok(()),
+            Some((name, _)) => {
+                Err(Error::bad_request(format!("query parameter {name:?} is not supported here")))
+            }
+        }
+    }
+
+    /// The text of a parameter; none if it is absent or empty.
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| &**value).filter(|value| !value.is_empty())
+    }
+
+    /// A parameter that is true or false.
+    pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, Error> {
+        match self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value) {
+            None => Ok(None),
+            Some("" | "true" | "True" | "TRUE" | "1" | "t" | "T") => Ok(Some(true)),
+            Some("false" | "False" | "FALSE" | "0" | "f" | "F") => Ok(Some(false)),
+            Some(other) => {
+                Err(Error::bad_request(format!("query parameter {name}={other:?} must be true or false")))
+            }
+        }
+    }
+
+    /// A parameter that is true.
+    pub(crate) fn is_set(&self, name: &str) -> Result<bool, Error> {
+        Ok(self.flag(name)?.unwrap_or_default())
+    }
+
+    /// A parameter that is a whole number, not negative.
+    pub(crate) fn number(&self, name: &str) -> Result<Option<u64>, Error> {
+        let parse = |text: &str| {
+            let number = text.parse::<i64>().ok().and_then(|number| u64::try_from(number).ok());
+            number.ok_or_else(|| {
+                Error::bad_request(format!("query parameter {name}={text:?} must be a whole number"))
+            })
+        };
+        self.text(name).map(parse).transpose()
+    }
+}
+
+fn decode(text: &str) -> Result<Cow<'_, str>, Error> {
+    if !text.contains(['%', '+']) {
+        return Ok(Cow::Borrowed(text));
+    }
+    let spaced = text.bytes().map(|byte| if byte == b'+' { b' ' } else { byte });
+    let decoded = percent_decode(spaced);
+    decoded.map(Cow::Owned).ok_or_else(|| Error::bad_request("the query is not percent-encoded UTF-8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(query: &str) -> Result<Params<'_>, Error> {
+        Params::read(Some(query), 100)
+    }
+
+    #[test]
+    fn values_are_decoded() {
+        let params = read("labelSelector=a%3Db%2Cc+in+(d)&watch=1&limit=5&continue=").unwrap();
+        assert_eq!(params.text("labelSelector"), Some("a=b,c in (d)"));
+        assert_eq!(params.flag("watch").unwrap(), Some(true));
+        assert_eq!(params.number("limit").unwrap(), Some(5));
+        assert_eq!(params.text("continue"), None);
+        assert_eq!(params.text("none"), None);
+    }
+
+    #[test]
+    fn what_is_not_known_is_refused() {
+        let params = read("watch=maybe&limit=-1&pretty=true").unwrap();
+        assert!(params.check(&["watch", "limit"]).is_ok());
+        assert_eq!(
+            params.check(&["watch"]).unwrap_err().message,
+            "query parameter \"limit\" is not supported here"
+        );
+        assert!(params.flag("watch").is_err());
+        assert!(params.number("limit").is_err());
+        assert!(read("a=1&a=2").is_err());
+        assert!(read("a=1&a=1").is_ok());
+        assert!(read("a=%zz").is_err());
+        assert!(read(&"a".repeat(101)).is_err());
+    }
+}

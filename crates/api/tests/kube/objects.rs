@@ -1,0 +1,186 @@
+//! Making, reading and replacing single objects.
+
+use serde_json::json;
+
+use crate::stage::{Stage, WIDGETS, widget};
+
+#[tokio::test]
+async fn a_created_object_is_answered_as_it_is_stored() {
+    let stage = Stage::new().await;
+    let created = stage.create("a").await;
+    assert_eq!(created["apiVersion"], "example.com/v1");
+    assert_eq!(created["kind"], "Widget");
+    assert_eq!(created["metadata"]["namespace"], "default");
+    assert_eq!(created["metadata"]["generation"], 1);
+    assert_eq!(created["metadata"]["creationTimestamp"], "2026-01-01T00:00:00Z");
+    assert_eq!(stage.get(&format!("{WIDGETS}/a")).await.expect(200), created);
+}
+
+#[tokio::test]
+async fn another_version_shows_the_same_object() {
+    let stage = Stage::new().await;
+    let created = stage.create("a").await;
+    let path = "/apis/example.com/v1beta1/namespaces/default/widgets/a";
+    let seen = stage.get(path).await.expect(200);
+    assert_eq!(seen["apiVersion"], "example.com/v1beta1");
+    assert_eq!(seen["metadata"], created["metadata"]);
+    assert_eq!(seen["spec"], created["spec"]);
+}
+
+#[tokio::test]
+async fn an_object_may_be_written_in_yaml() {
+    let stage = Stage::new().await;
+    let yaml = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: a\nspec:\n  size: 3\n";
+    let reply = stage.send("POST", WIDGETS, &[("content-type", "application/yaml")], yaml).await;
+    assert_eq!(reply.expect(201)["spec"]["size"], 3);
+}
+
+#[tokio::test]
+async fn an_object_may_be_read_in_yaml_and_pretty() {
+    let stage = Stage::new().await;
+    stage.create("a").await;
+    let path = format!("{WIDGETS}/a");
+    let yaml = stage.get_as(&path, "application/yaml").await;
+    assert_eq!(yaml.headers["content-type"], "application/yaml");
+    let text = String::from_utf8(yaml.bytes.to_vec()).unwrap();
+    assert!(text.contains("kind: Widget\n"), "{text}");
+    let pretty = stage.get(&format!("{path}?pretty=true")).await;
+    assert!(pretty.bytes.starts_with(b"{\n  \""));
+    assert_eq!(pretty.json(), stage.get(&path).await.json());
+}
+
+#[tokio::test]
+async fn a_name_can_be_made_up_by_the_server() {
+    let stage = Stage::new().await;
+    let mut object = widget("");
+    object["metadata"] = json!({"generateName": "w-"});
+    let created = stage.post(WIDGETS, &object).await.expect(201);
+    let name = created["metadata"]["name"].as_str().unwrap();
+    assert!(name.starts_with("w-") && name.len() == 7, "{name}");
+}
+
+#[tokio::test]
+async fn an_update_needs_the_version_it_was_made_from() {
+    let stage = Stage::new().await;
+    let created = stage.create("a").await;
+    let path = format!("{WIDGETS}/a");
+    let mut changed = created.clone();
+    changed["spec"]["size"] = json!(2);
+    let updated = stage.put(&path, &changed).await.expect(200);
+    assert_eq!((&updated["spec"]["size"], &updated["metadata"]["generation"]), (&json!(2), &json!(2)));
+    let (code, reason, message) = stage.put(&path, &changed).await.refusal();
+    assert_eq!((code, &*reason), (409, "Conflict"));
+    assert_eq!(
+        message,
+        "Operation cannot be fulfilled on widgets.example.com \"a\": the object has been modified; please apply \
+         your changes to the latest version and try again"
+    );
+    changed["metadata"]["resourceVersion"] = json!(null);
+    let (code, reason, _) = stage.put(&path, &changed).await.refusal();
+    assert_eq!((code, &*reason), (422, "Invalid"));
+}
+
+#[tokio::test]
+async fn built_in_kinds_may_be_overwritten_blindly() {
+    let stage = Stage::new().await;
+    let path = "/api/v1/namespaces/default/configmaps";
+    stage.post(path, &json!({"metadata": {"name": "a"}, "data": {"k": "1"}})).await.expect(201);
+    let overwritten =
+        stage.put(&format!("{path}/a"), &json!({"metadata": {"name": "a"}, "data": {"k": "2"}})).await;
+    assert_eq!(overwritten.expect(200)["data"], json!({"k": "2"}));
+}
+
+#[tokio::test]
+async fn a_dry_run_says_what_would_be_and_changes_nothing() {
+    let stage = Stage::new().await;
+    let reply = stage.post(&format!("{WIDGETS}?dryRun=All"), &widget("a")).await;
+    let metadata = reply.expect(201)["metadata"].clone();
+    assert_eq!((&metadata["name"], metadata.get("resourceVersion")), (&json!("a"), None));
+    assert_eq!(stage.get(&format!("{WIDGETS}/a")).await.code, 404);
+    let (code, reason, message) = stage.post(&format!("{WIDGETS}?dryRun=Some"), &widget("a")).await.refusal();
+    assert_eq!((code, &*reason), (422, "Invalid"));
+    assert_eq!(
+        message,
+        "CreateOptions.meta.k8s.io \"\" is invalid: dryRun: Unsupported value: \"Some\": supported values: \"All\""
+    );
+}
+
+#[tokio::test]
+async fn unknown_fields_are_dropped_warned_about_or_refused() {
+    let stage = Stage::new().await;
+    let mut object = widget("a");
+    object["spec"]["weight"] = json!(1);
+    let ignored = stage.post(&format!("{WIDGETS}?fieldValidation=Ignore&dryRun=All"), &object).await;
+    assert_eq!(ignored.expect(201)["spec"], json!({"size": 1}));
+    assert!(ignored.warnings().is_empty());
+    let warned = stage.post(&format!("{WIDGETS}?dryRun=All"), &object).await;
+    assert_eq!(warned.expect(201)["spec"], json!({"size": 1}));
+    assert_eq!(warned.warnings(), [r#"299 - "unknown field \"spec.weight\"""#]);
+    let refused = stage.post(&format!("{WIDGETS}?fieldValidation=Strict"), &object).await;
+    let (code, reason, message) = refused.refusal();
+    assert_eq!((code, &*reason), (400, "BadRequest"));
+    assert_eq!(
+        message,
+        "Widget in version \"v1\" cannot be handled as a Widget: strict decoding error: unknown field \"spec.weight\""
+    );
+    let odd = stage.post(&format!("{WIDGETS}?fieldValidation=Maybe"), &object).await;
+    assert_eq!(odd.refusal().0, 422);
+}
+
+#[tokio::test]
+async fn fields_given_twice_count_as_unknown_ones() {
+    let stage = Stage::new().await;
+    let twice = r#"{"apiVersion":"example.com/v1","kind":"Widget","metadata":{"name":"a"},"spec":{"size":1,"size":2}}"#;
+    let headers = [("content-type", "application/json")];
+    let strict = stage.send("POST", &format!("{WIDGETS}?fieldValidation=Strict"), &headers, twice).await;
+    assert_eq!(
+        strict.refusal().2,
+        "Widget in version \"v1\" cannot be handled as a Widget: strict decoding error: duplicate field \"spec.size\""
+    );
+    let warned = stage.send("POST", WIDGETS, &headers, twice).await;
+    assert_eq!(warned.expect(201)["spec"]["size"], 2);
+    assert_eq!(warned.warnings(), [r#"299 - "duplicate field \"spec.size\"""#]);
+}
+
+#[tokio::test]
+async fn what_path_and_body_say_must_agree() {
+    let stage = Stage::new().await;
+    let change = |pointer: &str, value: serde_json::Value| {
+        let mut object = widget("a");
+        match pointer {
+            "namespace" => object["metadata"]["namespace"] = value,
+            field => object[field] = value,
+        }
+        object
+    };
+    for (object, message) in [
+        (
+            change("namespace", json!("other")),
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ),
+        (
+            change("apiVersion", json!("example.com/v1beta1")),
+            "the API version in the data (example.com/v1beta1) does not match the expected API version (example.com/v1)",
+        ),
+        (
+            change("kind", json!("Gadget")),
+            "Gadget in version \"v1\" cannot be handled as a Widget: its kind must be \"Widget\"",
+        ),
+        (change("kind", json!(null)), "Object 'Kind' is missing"),
+    ] {
+        assert_eq!(stage.post(WIDGETS, &object).await.refusal(), (400, "BadRequest".into(), message.into()));
+    }
+    let (code, _, message) = stage.put(&format!("{WIDGETS}/b"), &widget("a")).await.refusal();
+    assert_eq!(code, 400);
+    assert_eq!(message, "the name of the object (a) does not match the name on the URL (b)");
+}
+
+#[tokio::test]
+async fn a_cluster_scoped_object_has_no_namespace() {
+    let stage = Stage::new().await;
+    let object = json!({"metadata": {"name": "n", "namespace": "default"}});
+    let created = stage.post("/api/v1/namespaces", &object).await.expect(201);
+    assert_eq!(created["metadata"].get("namespace"), None);
+    assert_eq!(created["kind"], "Namespace");
+    assert_eq!(created["apiVersion"], "v1");
+}
