@@ -1,6 +1,6 @@
 //! Every environment variable and well-known file that is read, in one place.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where a pod finds the namespace it runs in.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -24,6 +24,13 @@ pub fn host_name() -> String {
 /// The namespace that this process runs in, if it runs in a cluster.
 pub fn namespace_in_cluster() -> Option<String> {
     first_word(Path::new(NAMESPACE_FILE))
+}
+
+/// Where programs of this user keep what they own: `XDG_DATA_HOME`, else in the home directory.
+pub fn data_folder() -> Option<PathBuf> {
+    let named = |name: &str| variable(name).map(PathBuf::from).filter(|it| it.is_absolute());
+    let base = named("XDG_DATA_HOME").or_else(|| named("HOME").map(|it| it.join(".local/share")))?;
+    Some(base.join("concert"))
 }
 
 fn first_word(path: &Path) -> Option<String> {

@@ -6,6 +6,9 @@
 
 pub mod admin;
 pub mod config;
+pub mod explain;
 pub mod managed;
+pub mod serve;
 
 pub use concert_engine::Shutdown;
+pub use concert_store::{Chance, Clock, Event, SystemClock};

@@ -114,7 +114,7 @@ impl ControllerConfig {
 }
 
 /// JSON if it starts like it, since its reader says more clearly what is wrong with JSON; else YAML.
-fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+pub(crate) fn parse<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     if text.trim_start().starts_with('{') { parse_json(text) } else { parse_yaml(text) }
 }
 

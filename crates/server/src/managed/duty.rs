@@ -14,7 +14,7 @@ use super::objects::{self, Surroundings};
 use super::provider::Dial;
 
 /// The registry of managed resources, while this process leads.
-pub(super) struct Reconciling {
+pub(crate) struct Reconciling {
     parts: Parts,
     declarations: Vec<Declaration>,
     /// The way to providers that are declared as objects; none if those are not looked at.

@@ -39,7 +39,7 @@ mod metrics;
 mod objects;
 mod options;
 pub mod plan;
-mod provider;
+pub(crate) mod provider;
 mod storage;
 mod validate;
 
@@ -52,3 +52,5 @@ pub use error::Error;
 pub use options::{LEADER_ELECTION_ID, Options};
 pub use provider::Dial;
 pub use storage::Storage;
+
+pub(crate) use duty::Reconciling;

@@ -7,9 +7,9 @@ use std::time::Duration;
 use concert_controllers::managed::config::Configurations;
 use concert_controllers::managed::plan::Planner;
 use concert_controllers::managed::registry::claims::{Charge, Claims, Known, State, claims};
-use concert_controllers::managed::registry::{Settings, rules};
+use concert_controllers::managed::registry::{Registry, Settings, rules};
 use concert_engine::{Tasks, TokioSpawn};
-use concert_model::Object;
+use concert_model::{Object, Timestamp};
 use concert_provider::{Call, Change, Connector, PlanAction};
 use concert_store::{Clock, Store};
 use serde::Serialize;
@@ -135,38 +135,88 @@ struct Desk {
 
 impl Desk {
     async fn one(&self, object: Object) -> Planned {
-        let answer = self.ask(&object).await;
-        let (action, changes, reason) = answer.unwrap_or_else(|why| (Action::Unknown, Vec::new(), why));
-        Planned {
-            action,
-            api_version: object.api_version().to_owned(),
-            kind: object.kind().to_owned(),
-            namespace: object.namespace().to_owned(),
-            name: object.name().to_owned(),
-            changes,
-            reason,
-        }
+        let answer = match self.find(&object) {
+            Ok(asked) => asked.ask(&object, self.clock.now()).await,
+            Err(why) => Err(why),
+        };
+        planned(&object, answer)
     }
 
-    async fn ask(&self, object: &Object) -> Result<(Action, Vec<FieldChange>, String), String> {
+    fn find(&self, object: &Object) -> Result<Asked, String> {
         let kind = object.gvk().map_err(|error| error.to_string())?.group_kind;
-        let Some(Charge::Managed { provider, served, handshake, .. }) = self.claims.kinds.get(&kind) else {
+        let Some(charge @ Charge::Managed { provider, .. }) = self.claims.kinds.get(&kind) else {
             // One that does not answer may be the one.
             let down =
                 if self.down.is_empty() { String::new() } else { format!("; {}", self.down.join("; ")) };
             return Err(format!("no provider serves {kind}{down}"));
         };
-        let (Some(connector), Some(handshake)) = (self.connectors.get(provider), handshake) else {
-            return Err(format!("provider {provider} has not answered: {}", self.down.join("; ")));
+        let asked = self
+            .connectors
+            .get(provider)
+            .and_then(|connector| Asked::new(charge, connector, &self.store, &self.configurations));
+        asked.ok_or_else(|| format!("provider {provider} has not answered: {}", self.down.join("; ")))
+    }
+}
+
+/// Plans with the providers of a registry that runs.
+pub(crate) struct Live {
+    pub registry: Registry,
+    pub store: Arc<dyn Store>,
+    pub clock: Arc<dyn Clock>,
+    pub configurations: Arc<Configurations>,
+}
+
+impl Live {
+    /// What would be done about `object`; none if it is not for a provider to say.
+    pub async fn one(&self, object: &Object) -> Option<Planned> {
+        let kind = object.gvk().ok()?.group_kind;
+        let (connector, charge) = self.registry.in_charge_of(&kind)?;
+        let answer = match Asked::new(&charge, &connector, &self.store, &self.configurations) {
+            Some(asked) => asked.ask(object, self.clock.now()).await,
+            None => Err("its provider has not answered yet".to_owned()),
         };
-        let planner = Planner {
+        Some(planned(object, answer))
+    }
+}
+
+type Answer = Result<(Action, Vec<FieldChange>, String), String>;
+
+/// A provider that can be asked about a kind.
+struct Asked(Planner);
+
+impl Asked {
+    /// None if the provider has not introduced itself yet.
+    fn new(
+        charge: &Charge,
+        connector: &Arc<dyn Connector>,
+        store: &Arc<dyn Store>,
+        configurations: &Arc<Configurations>,
+    ) -> Option<Self> {
+        let Charge::Managed { served, handshake: Some(handshake), .. } = charge else { return None };
+        Some(Self(Planner {
             rules: rules(&Settings::default(), served, handshake),
-            store: self.store.clone(),
+            store: store.clone(),
             connector: connector.clone(),
-            configurations: self.configurations.clone(),
-        };
-        let plan = planner.plan(object, self.clock.now()).await;
+            configurations: configurations.clone(),
+        }))
+    }
+
+    async fn ask(&self, object: &Object, now: Timestamp) -> Answer {
+        let plan = self.0.plan(object, now).await;
         Ok((plan.action.into(), plan.changes.into_iter().map(FieldChange::from).collect(), plan.reason))
+    }
+}
+
+fn planned(object: &Object, answer: Answer) -> Planned {
+    let (action, changes, reason) = answer.unwrap_or_else(|why| (Action::Unknown, Vec::new(), why));
+    Planned {
+        action,
+        api_version: object.api_version().to_owned(),
+        kind: object.kind().to_owned(),
+        namespace: object.namespace().to_owned(),
+        name: object.name().to_owned(),
+        changes,
+        reason,
     }
 }
 

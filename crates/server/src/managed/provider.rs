@@ -17,7 +17,7 @@ pub type Dial =
     Arc<dyn Fn(&ProviderConfig) -> Result<Arc<dyn Connector>, concert_provider::Error> + Send + Sync>;
 
 /// Over gRPC, with the certificates of this folder, else with the system's roots.
-pub(super) fn grpc(cert_dir: Option<PathBuf>) -> Dial {
+pub(crate) fn grpc(cert_dir: Option<PathBuf>) -> Dial {
     Arc::new(move |provider| {
         let tls = cert_dir.as_ref().map_or_else(Tls::system, Tls::folder);
         let endpoint = Endpoint {
@@ -31,7 +31,7 @@ pub(super) fn grpc(cert_dir: Option<PathBuf>) -> Dial {
 }
 
 /// Refuses certificates that cannot be used, even if no provider uses them yet.
-pub(super) fn check_certificates(folder: &Path) -> Result<(), Error> {
+pub(crate) fn check_certificates(folder: &Path) -> Result<(), Error> {
     let refuse = |why: String| Error::Certificates { folder: folder.to_owned(), why };
     if !folder.is_dir() {
         return Err(refuse("there is no such folder".to_owned()));
@@ -40,7 +40,7 @@ pub(super) fn check_certificates(folder: &Path) -> Result<(), Error> {
 }
 
 /// Says once which providers are spoken to in clear.
-pub(super) fn warn_of_plain_text<'a>(providers: impl Iterator<Item = &'a ProviderConfig>) {
+pub(crate) fn warn_of_plain_text<'a>(providers: impl Iterator<Item = &'a ProviderConfig>) {
     let plain: Vec<&str> = providers.filter(|it| is_plain(it)).map(|it| it.name.as_str()).collect();
     if !plain.is_empty() {
         warn!(providers = plain.join(", "), "no TLS: what is sent to these providers can be read on the way");
@@ -55,7 +55,7 @@ fn is_plain(provider: &ProviderConfig) -> bool {
 }
 
 /// What the registry needs.
-pub(super) fn declaration(provider: &ProviderConfig, dial: &Dial) -> Result<Declaration, Error> {
+pub(crate) fn declaration(provider: &ProviderConfig, dial: &Dial) -> Result<Declaration, Error> {
     let refuse = |why: String| Error::Provider { name: provider.name.clone(), why };
     let mut kinds = Vec::new();
     for kind in &provider.resource_types {

@@ -1,0 +1,8 @@
+//! The texts, word for word: whoever changes one sees here what people will read.
+
+mod blocked;
+mod deletion;
+mod scene;
+mod settled;
+mod shown;
+mod working;

@@ -1,0 +1,304 @@
+//! What a control plane is told: by flags, by `CONCERT_*` variables and by a file, in that order.
+//!
+//! All three say the same things, so each is one [`Layer`]; what none of them says has a default.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use concert_model::duration;
+use serde::{Deserialize, Serialize};
+
+use crate::admin::Address;
+use crate::config::variable;
+use crate::managed::config::{Error, parse};
+use crate::managed::{ControllerConfig, ProviderConfig};
+
+/// Where the API is, unless told otherwise.
+pub const LISTEN: &str = "127.0.0.1:8000";
+/// Where metrics and probes are, unless told otherwise.
+pub const ADMIN_LISTEN: &str = "127.0.0.1:8001";
+
+/// One source of settings. Everything may be left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct Layer {
+    /// Where the store, its key and the certificates are kept.
+    pub data_dir: Option<PathBuf>,
+    /// `ADDRESS:PORT` of the API.
+    pub listen: Option<String>,
+    /// `ADDRESS:PORT` of metrics and probes; `0` for nowhere.
+    pub admin_listen: Option<String>,
+    /// No authentication, plain HTTP, loopback only.
+    pub dev: Option<bool>,
+    /// A certificate of your own for the API, reloaded when it changes.
+    pub tls_cert_file: Option<PathBuf>,
+    /// Its key.
+    pub tls_key_file: Option<PathBuf>,
+    /// Further names and addresses for the certificate that is made otherwise.
+    pub tls_names: Option<Vec<String>>,
+    /// Certificates for the way to providers.
+    pub cert_dir: Option<PathBuf>,
+    /// How often a managed resource is looked at when nothing changes.
+    pub poll_interval: Option<String>,
+    /// Most reconciles of one kind at a time.
+    pub max_reconcile_rate: Option<usize>,
+    /// How long one reconcile may take.
+    pub reconcile_timeout: Option<String>,
+    /// Provider servers, as in the configuration of the managed reconciler.
+    pub providers: Option<Vec<ProviderConfig>>,
+}
+
+/// Everything, decided and checked.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where the store, its key and the certificates are kept.
+    pub data_dir: PathBuf,
+    /// Where the API is.
+    pub listen: SocketAddr,
+    /// Where metrics and probes are.
+    pub admin_listen: Address,
+    /// No authentication, plain HTTP, loopback only.
+    pub is_dev: bool,
+    /// Certificate and key of the user's own.
+    pub tls_files: Option<(PathBuf, PathBuf)>,
+    /// Further names for the certificate that is made otherwise.
+    pub tls_names: Vec<String>,
+    /// Certificates for the way to providers.
+    pub cert_dir: Option<PathBuf>,
+    /// How often a managed resource is looked at when nothing changes.
+    pub poll_interval: Option<Duration>,
+    /// Most reconciles of one kind at a time.
+    pub max_reconcile_rate: Option<usize>,
+    /// How long one reconcile may take.
+    pub reconcile_timeout: Option<Duration>,
+    /// Provider servers.
+    pub providers: ControllerConfig,
+}
+
+impl Layer {
+    /// Reads a file of JSON or YAML.
+    ///
+    /// # Errors
+    /// [`Error::Unreadable`], [`Error::Malformed`] with the field and the line.
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let unreadable = |error| Error::Unreadable { path: path.to_owned(), error };
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        parse(&text).map_err(|what| Error::Malformed { origin: path.display().to_string(), what })
+    }
+
+    /// What the variables say.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] for one that makes no sense.
+    pub fn from_environment() -> Result<Self, Error> {
+        Self::from_variables(variable)
+    }
+
+    fn from_variables(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let text = |name: &str| variable(name).filter(|it| !it.is_empty());
+        let path = |name: &str| text(name).map(PathBuf::from);
+        let dev = match text("CONCERT_DEV").as_deref() {
+            None => None,
+            Some("1" | "true") => Some(true),
+            Some("0" | "false") => Some(false),
+            Some(other) => {
+                return Err(Error::Invalid(vec![format!("CONCERT_DEV: {other:?} must be true or false")]));
+            }
+        };
+        let rate = match text("CONCERT_MAX_RECONCILE_RATE").map(|it| it.parse()) {
+            None => None,
+            Some(Ok(rate)) => Some(rate),
+            Some(Err(_)) => {
+                let what = "CONCERT_MAX_RECONCILE_RATE: must be a whole number above 0".to_owned();
+                return Err(Error::Invalid(vec![what]));
+            }
+        };
+        Ok(Self {
+            data_dir: path("CONCERT_DATA_DIR"),
+            listen: text("CONCERT_LISTEN"),
+            admin_listen: text("CONCERT_ADMIN_LISTEN"),
+            dev,
+            tls_cert_file: path("CONCERT_TLS_CERT_FILE"),
+            tls_key_file: path("CONCERT_TLS_KEY_FILE"),
+            tls_names: text("CONCERT_TLS_NAMES").map(|it| it.split(',').map(str::to_owned).collect()),
+            cert_dir: path("CONCERT_CERT_DIR"),
+            poll_interval: text("CONCERT_POLL_INTERVAL"),
+            max_reconcile_rate: rate,
+            reconcile_timeout: text("CONCERT_RECONCILE_TIMEOUT"),
+            providers: None,
+        })
+    }
+
+    /// This layer, and where it says nothing the one below.
+    #[must_use]
+    pub fn over(self, below: Self) -> Self {
+        Self {
+            data_dir: self.data_dir.or(below.data_dir),
+            listen: self.listen.or(below.listen),
+            admin_listen: self.admin_listen.or(below.admin_listen),
+            dev: self.dev.or(below.dev),
+            tls_cert_file: self.tls_cert_file.or(below.tls_cert_file),
+            tls_key_file: self.tls_key_file.or(below.tls_key_file),
+            tls_names: self.tls_names.or(below.tls_names),
+            cert_dir: self.cert_dir.or(below.cert_dir),
+            poll_interval: self.poll_interval.or(below.poll_interval),
+            max_reconcile_rate: self.max_reconcile_rate.or(below.max_reconcile_rate),
+            reconcile_timeout: self.reconcile_timeout.or(below.reconcile_timeout),
+            providers: self.providers.or(below.providers),
+        }
+    }
+
+    /// Fills in the defaults and checks every rule.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`], with everything that is wrong.
+    pub fn resolve(self) -> Result<Config, Error> {
+        let mut findings = Vec::new();
+        let is_dev = self.dev.unwrap_or_default();
+        let listen = self.listen.as_deref().unwrap_or(LISTEN);
+        let listen = socket(listen).unwrap_or_else(|| {
+            findings.push(format!("listen: {listen:?} must be ADDRESS:PORT"));
+            SocketAddr::from(([127, 0, 0, 1], 0))
+        });
+        if is_dev && !listen.ip().is_loopback() {
+            findings.push(format!("listen: with dev it must be a loopback address, not {listen}"));
+        }
+        let admin = self.admin_listen.as_deref().unwrap_or(ADMIN_LISTEN).parse();
+        let admin_listen = admin.unwrap_or_else(|error: crate::admin::AddressError| {
+            findings.push(format!("adminListen: {error}"));
+            Address::Nowhere
+        });
+        let tls_files = match (self.tls_cert_file, self.tls_key_file) {
+            (Some(_), _) | (None, Some(_)) if is_dev => {
+                findings.push("tlsCertFile: means nothing with dev, which speaks plain HTTP".to_owned());
+                None
+            }
+            (Some(certificate), Some(key)) => Some((certificate, key)),
+            (None, None) => None,
+            (Some(_), None) => {
+                findings.push("tlsKeyFile: must be set together with tlsCertFile".to_owned());
+                None
+            }
+            (None, Some(_)) => {
+                findings.push("tlsCertFile: must be set together with tlsKeyFile".to_owned());
+                None
+            }
+        };
+        let poll_interval = time("pollInterval", self.poll_interval.as_deref(), &mut findings);
+        let reconcile_timeout = time("reconcileTimeout", self.reconcile_timeout.as_deref(), &mut findings);
+        if self.max_reconcile_rate == Some(0) {
+            findings.push("maxReconcileRate: must be above 0".to_owned());
+        }
+        let providers = ControllerConfig { providers: self.providers.unwrap_or_default() };
+        if let Err(Error::Invalid(more)) = providers.check() {
+            findings.extend(more);
+        }
+        let data_dir = self.data_dir.or_else(crate::config::data_folder);
+        let data_dir = data_dir.unwrap_or_else(|| {
+            findings.push("dataDir: must be set, for there is no home directory to put it in".to_owned());
+            PathBuf::new()
+        });
+        if !findings.is_empty() {
+            return Err(Error::Invalid(findings));
+        }
+        Ok(Config {
+            data_dir,
+            listen,
+            admin_listen,
+            is_dev,
+            tls_files,
+            tls_names: self.tls_names.unwrap_or_default(),
+            cert_dir: self.cert_dir,
+            poll_interval,
+            max_reconcile_rate: self.max_reconcile_rate,
+            reconcile_timeout,
+            providers,
+        })
+    }
+}
+
+fn socket(text: &str) -> Option<SocketAddr> {
+    match text.parse::<Address>().ok()? {
+        Address::Nowhere => None,
+        Address::Everywhere(port) => Some(SocketAddr::from(([0, 0, 0, 0], port))),
+        Address::At(address) => Some(address),
+    }
+}
+
+fn time(field: &str, text: Option<&str>, findings: &mut Vec<String>) -> Option<Duration> {
+    let text = text?;
+    match duration::parse(text) {
+        Ok(time) if !time.is_zero() => Some(time),
+        Ok(_) => {
+            findings.push(format!("{field}: must be longer than 0s"));
+            None
+        }
+        Err(rule) => {
+            findings.push(format!("{field}: {rule}"));
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layer(text: &str) -> Layer {
+        parse(text).unwrap()
+    }
+
+    #[test]
+    fn what_is_said_first_counts() {
+        let flags = layer("{\"listen\": \"127.0.0.1:1\"}");
+        let variables = Layer::from_variables(|name| match name {
+            "CONCERT_LISTEN" => Some("127.0.0.1:2".into()),
+            "CONCERT_DATA_DIR" => Some("/variables".into()),
+            "CONCERT_DEV" => Some("true".into()),
+            _ => None,
+        });
+        let file = layer("dataDir: /file\npollInterval: 30s\n");
+        let config = flags.over(variables.unwrap()).over(file).resolve().unwrap();
+        assert_eq!(config.listen, "127.0.0.1:1".parse().unwrap());
+        assert_eq!(config.data_dir, PathBuf::from("/variables"));
+        assert_eq!(config.poll_interval, Some(Duration::from_secs(30)));
+        assert!(config.is_dev);
+        assert_eq!(config.admin_listen, ADMIN_LISTEN.parse().unwrap());
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_said_with_its_field() {
+        let text = "dev: true\nlisten: 0.0.0.0:1\nadminListen: x\ndataDir: /d\npollInterval: 0s\n\
+                    reconcileTimeout: '5'\nmaxReconcileRate: 0\nproviders: [{name: a, endpoint: ''}]\n";
+        let Err(Error::Invalid(findings)) = layer(text).resolve() else { panic!("it makes no sense") };
+        let fields = [
+            "listen: with dev",
+            "adminListen: ",
+            "pollInterval: must be longer",
+            "reconcileTimeout: must be",
+            "maxReconcileRate: must",
+            "providers[0].endpoint: ",
+        ];
+        assert_eq!(findings.len(), fields.len(), "{findings:?}");
+        for (finding, field) in findings.iter().zip(fields) {
+            assert!(finding.starts_with(field), "{finding:?} should start with {field:?}");
+        }
+    }
+
+    #[test]
+    fn a_field_that_nobody_knows_is_refused() {
+        let refused = parse::<Layer>("dataDir: /a\nlistn: b\n").unwrap_err();
+        assert!(refused.contains("listn") && refused.contains("line 2"), "{refused}");
+        let refused = Layer::from_variables(|name| (name == "CONCERT_DEV").then(|| "maybe".into()));
+        assert!(refused.unwrap_err().to_string().contains("CONCERT_DEV"));
+    }
+
+    #[test]
+    fn a_certificate_needs_its_key() {
+        for text in ["dataDir: /d\ntlsCertFile: a\n", "dataDir: /d\ntlsKeyFile: a\n"] {
+            assert!(layer(text).resolve().unwrap_err().to_string().contains("must be set together"));
+        }
+        assert!(layer("dataDir: /d\ntlsCertFile: a\ntlsKeyFile: b\n").resolve().unwrap().tls_files.is_some());
+    }
+}

@@ -1,0 +1,162 @@
+//! What the API cannot know by itself: why an object is not ready, and what its provider would do.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use concert_api::error::Naming;
+use concert_api::kube::Extensions;
+use concert_controllers::managed::config::Configurations;
+use concert_controllers::managed::registry::Parts;
+use concert_controllers::managed::registry::claims::Charge;
+use concert_engine::Engine;
+use concert_model::{FieldSelector, GroupKind, GroupVersionKind, Object, ObjectKey};
+use concert_store::{Clock, Error, Local, PageRequest, Query, Store};
+use serde_json::Value;
+
+use crate::config;
+use crate::explain::{Definition, Explanation, Facts, Item, Related, Relation, Service, Told, explain};
+use crate::managed::Reconciling;
+use crate::managed::plan::{Live, Planned};
+
+/// Events that an explanation looks at.
+const EVENTS_MAX: usize = 50;
+
+/// Everything that runs beside the API.
+pub(super) struct Knowledge {
+    store: Local,
+    duty: Arc<Reconciling>,
+    engine: Engine,
+    clock: Arc<dyn Clock>,
+    configurations: Arc<Configurations>,
+}
+
+impl Knowledge {
+    pub fn new(store: &Local, duty: &Arc<Reconciling>, parts: &Parts) -> Self {
+        let shared = parts.store.clone();
+        let configurations = Configurations::new(shared, parts.clock.clone(), config::variable);
+        Self {
+            store: store.clone(),
+            duty: duty.clone(),
+            engine: parts.engine.clone(),
+            clock: parts.clock.clone(),
+            configurations: Arc::new(configurations),
+        }
+    }
+
+    /// Why the object is as it is.
+    async fn explanation(&self, key: &ObjectKey) -> Result<Explanation, Error> {
+        let object = self.store.get(key).await?.decode();
+        let mut facts = Facts::new(object, self.clock.now());
+        facts.elapsed = self.clock.elapsed();
+        facts.definition = self.definition(&key.kind).await?;
+        facts.service = self.service(&key.kind, &facts.object);
+        facts.related = self.related(&facts.object).await?;
+        facts.events = self.events(key, &facts.object).await?;
+        facts.items = self.items(key);
+        Ok(explain(&facts))
+    }
+
+    /// What would be done about each object that a provider is in charge of.
+    async fn plans(&self, objects: &[Object]) -> Vec<Option<Planned>> {
+        let Some(registry) = self.duty.registry() else { return vec![None; objects.len()] };
+        let (clock, configurations) = (self.clock.clone(), self.configurations.clone());
+        let live = Live { registry, store: Arc::new(self.store.clone()), clock, configurations };
+        let mut plans = Vec::with_capacity(objects.len());
+        for object in objects {
+            plans.push(live.one(object).await);
+        }
+        plans
+    }
+
+    async fn definition(&self, kind: &GroupKind) -> Result<Definition, Error> {
+        let card = self.store.card(kind)?;
+        if card.is_built_in {
+            return Ok(Definition::Served);
+        }
+        let definitions = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
+        let key = ObjectKey::cluster(definitions, format!("{}.{}", card.kind.plural, kind.group));
+        let found = self.find(&key).await?;
+        Ok(Definition::of(found.as_ref()))
+    }
+
+    fn service(&self, kind: &GroupKind, object: &Object) -> Service {
+        let Some(registry) = self.duty.registry() else { return Service::Unknown };
+        if let Some((_, Charge::Managed { provider, .. })) = registry.in_charge_of(kind) {
+            return match registry.provider(&provider) {
+                Some(Ok(_)) => Service::Up { provider: provider.to_string() },
+                Some(Err(why)) => Service::Down { provider: provider.to_string(), why },
+                None => Service::Nobody { silent: Vec::new() },
+            };
+        }
+        // What has the shape of a managed resource wants a provider.
+        if object.spec().get("forProvider").is_none() {
+            return Service::NotNeeded;
+        }
+        let named = |subject: &str| subject.strip_prefix("provider ").map(str::to_owned);
+        Service::Nobody { silent: registry.problems().iter().filter_map(|it| named(&it.subject)).collect() }
+    }
+
+    async fn related(&self, object: &Object) -> Result<Vec<Related>, Error> {
+        let mut related = Vec::new();
+        for owner in object.owners() {
+            let Ok(kind) = GroupVersionKind::parse(&owner.api_version, &owner.kind) else { continue };
+            let kind = kind.group_kind;
+            let key = match self.store.kind(&kind).await {
+                Ok(it) if it.is_namespaced => ObjectKey::namespaced(kind, object.namespace(), owner.name),
+                Ok(_) => ObjectKey::cluster(kind, owner.name),
+                Err(Error::UnknownKind { .. }) => continue,
+                Err(error) => return Err(error),
+            };
+            let found = self.find(&key).await?;
+            related.push(Related::of(Relation::Owner, key, found.as_ref()));
+        }
+        Ok(related)
+    }
+
+    async fn events(&self, key: &ObjectKey, object: &Object) -> Result<Vec<Told>, Error> {
+        let uid = object.uid().map(|it| it.to_string()).unwrap_or_default();
+        let fields = FieldSelector::field("involvedObject.uid", &uid);
+        let namespace = if key.namespace.is_empty() { "default".into() } else { key.namespace.clone() };
+        let query = Query::all(GroupKind::new("", "Event")).in_namespace(namespace).with_fields(fields);
+        let page = self.store.list(&query, &PageRequest::whole()).await?;
+        let mut told: Vec<Told> =
+            page.items.iter().filter_map(|it| Told::of(&it.decode().into_value())).collect();
+        told.sort_by_key(|it| std::cmp::Reverse(it.at));
+        told.truncate(EVENTS_MAX);
+        Ok(told)
+    }
+
+    fn items(&self, key: &ObjectKey) -> Vec<Item> {
+        let all = self.engine.controllers();
+        let item = |name: &str| {
+            let state = self.engine.state(name, key)?;
+            Some(Item { controller: name.to_owned(), state })
+        };
+        all.iter().filter_map(|it| item(&it.name)).collect()
+    }
+
+    async fn find(&self, key: &ObjectKey) -> Result<Option<Object>, Error> {
+        match self.store.get(key).await {
+            Ok(found) => Ok(Some(found.decode())),
+            Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[async_trait]
+impl Extensions for Knowledge {
+    async fn explain(&self, key: &ObjectKey) -> Result<Value, concert_api::Error> {
+        let explained = self.explanation(key).await.map_err(|error| {
+            let plural = self.store.card(&key.kind).map(|it| it.kind.plural.clone()).unwrap_or_default();
+            let naming = Naming { kind: &key.kind, plural: &plural, name: &key.name };
+            concert_api::Error::of_read(error, &naming)
+        })?;
+        Ok(serde_json::to_value(explained).unwrap_or(Value::Null))
+    }
+
+    async fn plan(&self, objects: Vec<Object>) -> Result<Value, concert_api::Error> {
+        let plans: Vec<Planned> = self.plans(&objects).await.into_iter().flatten().collect();
+        Ok(serde_json::to_value(plans).unwrap_or(Value::Null))
+    }
+}

@@ -1,0 +1,290 @@
+//! The whole: what starts in which order, and stops in which.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use concert_api::audit::{Audit, Sink};
+use concert_api::auth;
+use concert_api::kube::{self, Api};
+use concert_api::listen::{Inbound, Peer};
+use concert_controllers::gc;
+use concert_controllers::managed::event::StoreRecorder;
+use concert_controllers::managed::metrics::Metrics;
+use concert_controllers::managed::registry::{Parts, Settings};
+use concert_engine::leader::Duty as _;
+use concert_engine::{Engine, OnExit, Shutdown, Tasks, TokioSpawn};
+use concert_model::{GroupKind, Object};
+use concert_store::{By, Chance, Clock, Events, Local, Part, Query, Store, SystemClock};
+use prometheus_client::registry::Registry as Numbers;
+use tracing::{info, warn};
+
+use super::config::Config;
+use super::data::DataFolder;
+use super::error::Error;
+use super::knowledge::Knowledge;
+use super::way_in::WayIn;
+use crate::admin::{self, Listener, Probes, Readiness};
+use crate::config;
+use crate::managed::{self, Dial, Reconciling, provider};
+
+/// What starts and stops everything calls itself in the history of objects.
+const ACTOR: &str = "concert";
+/// How often the past is tidied up.
+const TIDY_EVERY: Duration = Duration::from_secs(30);
+/// How long what runs may take to end when asked to.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What listeners may take beyond it.
+const LAST_PATIENCE: Duration = Duration::from_secs(5);
+/// The kind of providers that are declared as objects.
+const PROVIDERS: &str = include_str!("../../../../deploy/crds/providers.yaml");
+
+/// A control plane that can be started.
+pub struct Plane {
+    config: Config,
+    dial: Option<Dial>,
+    clock: Arc<dyn Clock>,
+    chance: Chance,
+}
+
+/// A control plane that runs.
+pub struct Running {
+    tasks: Tasks,
+    serving: Tasks,
+    api: Api,
+    duty: Arc<Reconciling>,
+    collector: gc::Running,
+    address: SocketAddr,
+    admin: Option<SocketAddr>,
+    store: Local,
+}
+
+impl Plane {
+    /// One that is told this.
+    pub fn new(config: Config) -> Self {
+        Self { config, dial: None, clock: Arc::new(SystemClock::new()), chance: Chance::from_system() }
+    }
+
+    /// The way to providers, instead of gRPC: for providers in the same process.
+    #[must_use]
+    pub fn with_dial(mut self, dial: Dial) -> Self {
+        self.dial = Some(dial);
+        self
+    }
+
+    /// Starts everything, or says why not and leaves nothing running.
+    ///
+    /// # Errors
+    /// Any [`enum@Error`]. A provider that cannot be reached is none: it is tried until it can.
+    pub async fn start(self) -> Result<Running, Error> {
+        let Self { config, dial, clock, chance } = self;
+        let dial = dial.unwrap_or_else(|| provider::grpc(config.cert_dir.clone()));
+        if let Some(folder) = &config.cert_dir {
+            provider::check_certificates(folder)?;
+        }
+        let declarations = config.providers.providers.iter().map(|it| provider::declaration(it, &dial));
+        let declarations = declarations.collect::<Result<Vec<_>, _>>()?;
+        provider::warn_of_plain_text(config.providers.providers.iter());
+
+        let folder = DataFolder::open(&config.data_dir)?;
+        // Before the store: whoever cannot listen need not open anything.
+        let admin = Listener::bind(&config.admin_listen).await?;
+        let way_in = WayIn::open(&config, &folder, &clock).await?;
+        let address = way_in.listener.address();
+        let (store, _) = folder.open_store(&clock, &chance)?;
+        let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
+        define(&store, PROVIDERS).await?;
+        let gate = way_in.guard(&folder, &store, &clock, &chance).await?;
+
+        let parts = parts(&config, &store, &clock, &chance, &tasks);
+        let numbers = numbers(&parts);
+        let duty = Arc::new(Reconciling::new(parts.clone(), declarations, Some(dial), PATIENCE));
+        duty.begin(None);
+        let collector = collector(&store, &parts)?;
+        tidy(&store, &clock, &tasks);
+
+        let audit = Audit::start(Sink::File(folder.audit()), &tasks);
+        let api = Api::new(kube::Parts {
+            gate,
+            clock,
+            chance: chance.fork(),
+            extensions: Arc::new(Knowledge::new(&store, &duty, &parts)),
+            audit,
+            limits: kube::Limits::default(),
+            store: store.clone(),
+        });
+        let serving = tasks.group();
+        let answering = api.clone();
+        let answer = move |mut request: http::Request<Inbound>, peer: Peer| {
+            let api = answering.clone();
+            request.extensions_mut().insert(peer);
+            async move { api.handle(request).await }
+        };
+        way_in.listener.serve(answer, &serving);
+        info!(what = "api", %address, "serving");
+        let at = admin.as_ref().map(Listener::address);
+        let running = Running { tasks, serving, api, duty, collector, address, admin: at, store };
+        if let Some(admin) = admin {
+            let router = admin::probes(running.probes()).merge(admin::metrics(Arc::new(numbers)));
+            admin.serve("admin", router, &running.tasks);
+        }
+        Ok(running)
+    }
+
+    /// Starts, runs until `shutdown` or until something dies that nothing works without, and stops.
+    ///
+    /// # Errors
+    /// As [`Plane::start`].
+    pub async fn run(self, shutdown: &Shutdown) -> Result<(), Error> {
+        let running = self.start().await?;
+        tokio::select! {
+            () = shutdown.requested() => {}
+            () = running.died() => {}
+        }
+        running.stop().await;
+        Ok(())
+    }
+}
+
+impl Running {
+    /// Where the API is.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where metrics and probes are.
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin
+    }
+
+    /// What it keeps.
+    pub fn store(&self) -> &Local {
+        &self.store
+    }
+
+    /// Completes when something dies that nothing works without. Then it is to be stopped.
+    pub async fn died(&self) {
+        self.tasks.root().requested().await;
+    }
+
+    /// No new request is taken, those under way may end, then controllers stop, then the store closes.
+    pub async fn stop(self) {
+        info!("stopping");
+        self.api.close();
+        self.serving.stop(LAST_PATIENCE).await;
+        self.collector.stop(PATIENCE).await;
+        self.duty.end(false).await;
+        self.tasks.stop(LAST_PATIENCE).await;
+        info!("stopped");
+    }
+
+    fn probes(&self) -> Probes {
+        let (root, duty) = (self.tasks.root().clone(), self.duty.clone());
+        Probes {
+            is_alive: Arc::new(move || !root.is_requested()),
+            readiness: Arc::new(move || match duty.registry() {
+                // A provider that does not answer is told of in its object, and no reason to send no
+                // requests here.
+                Some(_) => Readiness::Ready,
+                None => Readiness::NotReady(vec!["starting".into()]),
+            }),
+        }
+    }
+}
+
+/// Serves the kinds of a manifest of ours.
+async fn define(store: &Local, manifest: &str) -> Result<(), Error> {
+    let value = serde_saphyr::from_str(manifest).map_err(Error::store)?;
+    let object = Object::from_value(value).map_err(Error::store)?;
+    let by = By { manager: ACTOR.into(), ..By::actor(ACTOR) }.because("start");
+    store.apply(object, Part::Main, true, &by).await.map_err(Error::store)?;
+    Ok(())
+}
+
+fn parts(config: &Config, store: &Local, clock: &Arc<dyn Clock>, chance: &Chance, tasks: &Tasks) -> Parts {
+    let shared: Arc<dyn Store> = Arc::new(store.clone());
+    Parts {
+        engine: Engine::new(shared.clone(), clock.clone(), chance.fork(), tasks.clone()),
+        recorder: StoreRecorder::start(shared.clone(), clock.clone(), chance.fork(), tasks),
+        store: shared,
+        clock: clock.clone(),
+        chance: chance.fork(),
+        tasks: tasks.clone(),
+        metrics: Metrics::new(),
+        environment: Arc::new(config::variable),
+        settings: Settings {
+            concurrency: config.max_reconcile_rate,
+            poll: config.poll_interval,
+            timeout: config.reconcile_timeout,
+            work: Some(Arc::new(store.clone())),
+            ..Settings::default()
+        },
+        fence: None,
+    }
+}
+
+fn numbers(parts: &Parts) -> Numbers {
+    let mut numbers = Numbers::default();
+    parts.engine.metrics().register(&mut numbers);
+    parts.metrics.register(&mut numbers);
+    numbers
+}
+
+fn collector(store: &Local, parts: &Parts) -> Result<gc::Running, Error> {
+    let kinds = store.clone();
+    let started = gc::start(gc::Parts {
+        engine: parts.engine.clone(),
+        store: parts.store.clone(),
+        clock: parts.clock.clone(),
+        chance: parts.chance.fork(),
+        tasks: parts.tasks.clone(),
+        kinds: Arc::new(move || kinds.kinds()),
+        settings: gc::Settings::default(),
+        fence: None,
+    });
+    started.map_err(Error::store)
+}
+
+/// Compacts and forgets, again and again.
+fn tidy(store: &Local, clock: &Arc<dyn Clock>, tasks: &Tasks) {
+    let (store, clock, shutdown) = (store.clone(), clock.clone(), tasks.shutdown().clone());
+    tasks.spawn("tidy", OnExit::Stop, async move {
+        loop {
+            tokio::select! {
+                biased;
+                () = shutdown.requested() => return,
+                () = clock.sleep(TIDY_EVERY) => {}
+            }
+            if let Err(error) = store.maintain(&Default::default()).await {
+                warn!(%error, "cannot tidy up the store");
+            }
+            if let Err(error) = auth::sweep(&store, &*clock, &By::actor(ACTOR).because("expired")).await {
+                warn!(%error, "cannot remove tokens that have expired");
+            }
+        }
+    });
+}
+
+impl Running {
+    /// Applies manifests of JSON or YAML, as `actor`.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for what cannot be read, [`Error::Store`] for what is refused.
+    pub async fn apply(&self, manifests: &str, actor: &str) -> Result<(), Error> {
+        let malformed = |what| managed::config::Error::Malformed { origin: "manifests".into(), what };
+        for value in managed::config::documents(manifests).map_err(malformed)? {
+            let object = Object::from_value(value).map_err(Error::store)?;
+            let by = By { manager: actor.into(), ..By::actor(actor) };
+            self.store.apply(object, Part::Main, true, &by).await.map_err(Error::store)?;
+        }
+        Ok(())
+    }
+
+    /// The objects of a kind, and every change from then on.
+    ///
+    /// # Errors
+    /// [`Error::Store`].
+    pub async fn watch(&self, kind: GroupKind) -> Result<Events, Error> {
+        self.store.watch(&Query::all(kind), None).await.map_err(Error::store)
+    }
+}

@@ -1,0 +1,96 @@
+//! How clients get in: the listener, its certificates, the first token, and the kubeconfig that has both.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use concert_api::auth::{Gate, bootstrap};
+use concert_api::listen::tls::{Certificates, Source, names_for};
+use concert_api::listen::{self, Limits, Listener, Security};
+use concert_store::{Chance, Clock, Local};
+use tracing::{info, warn};
+
+use super::config::Config;
+use super::data::{DataFolder, Entry};
+use super::error::Error;
+
+/// A listener, and what clients need to trust it.
+pub(super) struct WayIn {
+    pub listener: Listener,
+    authority: Option<String>,
+    is_dev: bool,
+}
+
+impl WayIn {
+    /// Takes the address, with certificates unless in development.
+    pub async fn open(config: &Config, folder: &DataFolder, clock: &Arc<dyn Clock>) -> Result<Self, Error> {
+        let certificates = if config.is_dev {
+            None
+        } else {
+            let source = match &config.tls_files {
+                Some((certificate, key)) => {
+                    Source::Files { certificate: certificate.clone(), key: key.clone() }
+                }
+                None => Source::Own {
+                    directory: folder.tls(),
+                    names: names_for(config.listen, &config.tls_names),
+                },
+            };
+            Some(Certificates::open(source, clock.clone()).map_err(Error::listen)?)
+        };
+        let authority = certificates.as_ref().map(Certificates::authority).transpose();
+        let authority = authority.map_err(Error::listen)?.flatten();
+        let security = certificates.map_or(Security::Development, Security::Tls);
+        let listening = listen::Config {
+            address: config.listen,
+            security,
+            limits: Limits::default(),
+            clock: clock.clone(),
+        };
+        let listener = Listener::bind(listening).await.map_err(Error::listen)?;
+        Ok(Self { listener, authority, is_dev: config.is_dev })
+    }
+
+    /// Who may do what, and the administrator's kubeconfig.
+    pub async fn guard(
+        &self,
+        folder: &DataFolder,
+        store: &Local,
+        clock: &Arc<dyn Clock>,
+        chance: &Chance,
+    ) -> Result<Gate, Error> {
+        let server = self.url();
+        let made = bootstrap(store, &**clock, chance).await.map_err(Error::store)?;
+        let path = folder.kubeconfig();
+        if self.is_dev {
+            folder.write_kubeconfig(&Entry { server, authority: None, token: None })?;
+            warn!(
+                kubeconfig = %path.display(),
+                "development mode: no authentication, no encryption, every program on this machine may do everything"
+            );
+            return Ok(Gate::open());
+        }
+        let token = match made.first_token {
+            Some(issued) => Some(issued.token),
+            // The port or the certificates may have changed since.
+            None => folder.token_in_kubeconfig(),
+        };
+        match token {
+            Some(token) => {
+                let entry = Entry { server, authority: self.authority.clone(), token: Some(token) };
+                folder.write_kubeconfig(&entry)?;
+                info!(kubeconfig = %path.display(), "the administrator gets in with this file");
+            }
+            None => info!(url = %server, "get in with a token that was given to you"),
+        }
+        Ok(Gate::guarded(store.clone(), clock.clone()))
+    }
+
+    fn url(&self) -> String {
+        let scheme = if self.is_dev { "http" } else { "https" };
+        let mut address = self.listener.address();
+        if address.ip().is_unspecified() {
+            address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port());
+        }
+        format!("{scheme}://{address}")
+    }
+}
