@@ -27,8 +27,8 @@ test: ## format check, clippy, all tests, documentation: what CI runs
 build: ## build every crate
 	$(CARGO) build --workspace --locked
 
-demo: ## declare three folders and see them made real, in a temporary folder
-	$(CARGO) run -p concert-engine --example folders --locked
+demo: ## a control plane with a simulated cloud in a temporary folder; kubectl can speak to it
+	$(CARGO) run -p concert --bin concert --locked -- demo $(ARGS)
 
 bench: ## run the benchmarks; choose with ARGS, as in: make bench ARGS='store --json'
 	$(CARGO) run --release -p concert-bench --locked -- $(ARGS)

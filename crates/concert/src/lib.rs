@@ -6,13 +6,19 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+mod cli;
+mod client;
+mod commands;
 mod exit;
 mod flags;
 mod help;
 mod logs;
 mod manifests;
 mod plan;
+mod print;
 mod reconciler;
+mod signals;
 
+pub use cli::main as concert;
 pub use exit::Exit;
 pub use reconciler::main as reconciler;

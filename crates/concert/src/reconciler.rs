@@ -13,6 +13,7 @@ use tracing::warn;
 
 use crate::exit::Exit;
 use crate::flags::{Flags, command};
+use crate::signals::Signals;
 use crate::{help, logs, manifests, plan};
 
 /// The program, called `name`.
@@ -108,24 +109,6 @@ async fn print_plan(sub: &ArgMatches, config: &ControllerConfig, options: &Optio
     std::io::stdout().write_all(text.as_bytes()).context("cannot write to standard output")?;
     let is_detailed = sub.get_one("detailed-exitcode").copied().unwrap_or_default();
     Ok(if is_detailed && plan::has_changes(&plans) { Exit::Changes } else { Exit::Done })
-}
-
-/// SIGTERM and SIGINT.
-struct Signals(tokio::signal::unix::Signal, tokio::signal::unix::Signal);
-
-impl Signals {
-    fn new() -> anyhow::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let listen = |kind| signal(kind).context("cannot listen for signals");
-        Ok(Self(listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?))
-    }
-
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.0.recv() => {}
-            _ = self.1.recv() => {}
-        }
-    }
 }
 
 /// A mistake of the command line that has its own hint.

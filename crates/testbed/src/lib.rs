@@ -16,3 +16,4 @@ mod programs;
 mod wait;
 
 pub use cluster::{Cluster, Options};
+pub use programs::kubectl;

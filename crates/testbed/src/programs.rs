@@ -17,6 +17,15 @@ pub(crate) fn servers() -> Result<Option<PathBuf>> {
     Ok(text.lines().last().map(PathBuf::from))
 }
 
+/// The program kubectl, for tests of servers that are none of ours to start. None if it cannot be built
+/// here, which was said.
+///
+/// # Errors
+/// It could be built and was not.
+pub fn kubectl() -> Result<Option<PathBuf>> {
+    Ok(servers()?.map(|folder| folder.join("kubectl")))
+}
+
 fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }

@@ -1,0 +1,183 @@
+//! `concert demo`: a control plane in a temporary folder, with a cloud to play with.
+
+use std::collections::BTreeSet;
+use std::net::TcpListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use concert_model::condition::{self, Status};
+use concert_model::{GroupKind, Object};
+use concert_provider::server::Server;
+use concert_provider_example::cloud::{Api, Cloud, Settings};
+use concert_provider_example::{CRDS, Example};
+use concert_server::serve::{LISTEN, Layer, Plane, Running};
+use concert_server::{Chance, Event, Shutdown, SystemClock};
+
+use super::Run;
+use crate::cli::say;
+use crate::client::Flags;
+use crate::exit::Exit;
+use crate::logs;
+use crate::print;
+use crate::signals::Signals;
+
+/// What is declared.
+const MANIFESTS: &str = "
+apiVersion: cloud.concert.dev/v1alpha1
+kind: ClusterProviderConfig
+metadata: {name: default}
+spec: {credentials: {source: None}}
+---
+apiVersion: cloud.concert.dev/v1alpha1
+kind: Bucket
+metadata: {name: photos, namespace: default}
+spec: {forProvider: {region: here, size: 3}}
+---
+apiVersion: cloud.concert.dev/v1alpha1
+kind: Bucket
+metadata: {name: music, namespace: default}
+spec: {forProvider: {region: there, size: 5}}
+---
+apiVersion: cloud.concert.dev/v1alpha1
+kind: Bucket
+metadata: {name: letters, namespace: default}
+spec: {forProvider: {region: here, size: 1}}
+";
+const BUCKETS: usize = 3;
+
+#[derive(clap::Args)]
+pub struct Demo {
+    /// End when everything is ready, instead of going on to serve
+    #[arg(long)]
+    exit: bool,
+}
+
+impl Run for Demo {
+    const NAME: &'static str = "demo";
+    const ABOUT: &'static str = "Try it: a control plane and a simulated cloud in a temporary folder";
+
+    fn run(self, _: &Flags) -> anyhow::Result<Exit> {
+        // What is worth a word is said below.
+        logs::start("error", "text")?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(demo(self.exit))
+    }
+}
+
+async fn demo(is_short: bool) -> anyhow::Result<Exit> {
+    let mut signals = Signals::new()?;
+    let folder =
+        tempfile::Builder::new().prefix("concert-demo-").tempdir().context("cannot make a folder")?;
+    let provider = provider().await?;
+    let endpoint = provider.address().context("the provider has an address")?.to_string();
+    let stop = Shutdown::new();
+    let until = stop.clone();
+    let serving = provider.serve(async move { until.requested().await });
+
+    let running = plane(folder.path()).await?;
+    say(&format!(
+        "a control plane on http://{}, in {}, without authentication: for trying out",
+        running.address(),
+        folder.path().display()
+    ));
+    let play = async {
+        declare(&running, &endpoint).await?;
+        show(&running, &mut signals).await?;
+        if !is_short {
+            invite(folder.path());
+            signals.next().await;
+        }
+        running.stop().await;
+        stop.request();
+        anyhow::Ok(())
+    };
+    let (played, served) = tokio::join!(play, serving);
+    played?;
+    served?;
+    Ok(Exit::Done)
+}
+
+/// The example provider, slow enough to be watched.
+async fn provider() -> anyhow::Result<concert_provider::server::Bound> {
+    let settings = Settings { latency: Duration::from_millis(200), ..Settings::default() };
+    let cloud = Cloud::new(settings, Chance::from_system());
+    let api = Arc::new(Api::new(cloud, Arc::new(SystemClock::new())));
+    Ok(Server::new(Arc::new(Example::new(api))).address("127.0.0.1:0").bind().await?)
+}
+
+/// On the usual port if that is free.
+async fn plane(folder: &Path) -> anyhow::Result<Running> {
+    let listen = if TcpListener::bind(LISTEN).is_ok() { LISTEN } else { "127.0.0.1:0" };
+    let settings = Layer {
+        data_dir: Some(folder.join("data")),
+        listen: Some(listen.to_owned()),
+        admin_listen: Some("0".to_owned()),
+        dev: Some(true),
+        ..Layer::default()
+    };
+    let config = settings.resolve().map_err(concert_server::serve::Error::from)?;
+    Ok(Plane::new(config).start().await?)
+}
+
+async fn declare(running: &Running, endpoint: &str) -> anyhow::Result<()> {
+    for (_, definition) in CRDS {
+        running.apply(definition, "demo").await?;
+    }
+    let provider = format!(
+        "{{\"apiVersion\": \"concert.dev/v1alpha1\", \"kind\": \"Provider\", \"metadata\": {{\"name\": \"example\"}}, \
+         \"spec\": {{\"endpoint\": \"{endpoint}\"}}}}"
+    );
+    running.apply(&provider, "demo").await?;
+    running.apply(MANIFESTS, "demo").await?;
+    say("declared: a provider with a simulated cloud, an account in it, and three buckets");
+    Ok(())
+}
+
+/// Shows each bucket as it changes, until all are ready.
+async fn show(running: &Running, signals: &mut Signals) -> anyhow::Result<()> {
+    let mut events = running.watch(GroupKind::new("cloud.concert.dev", "Bucket")).await?;
+    let (mut ready, mut told) = (BTreeSet::new(), BTreeSet::new());
+    while ready.len() < BUCKETS {
+        let event = tokio::select! {
+            event = events.next() => event.context("the watch has ended")??,
+            () = signals.next() => return Ok(()),
+        };
+        let (Event::Added(object) | Event::Modified(object)) = event else { continue };
+        let object = object.decode();
+        let line = line(&object);
+        if told.insert(line.clone()) {
+            print::out(&(line + "\n"))?;
+        }
+        if is_ready(&object) {
+            ready.insert(object.name().to_owned());
+        }
+    }
+    Ok(())
+}
+
+fn is_ready(object: &Object) -> bool {
+    condition::find(object.status(), "Ready").is_some_and(|it| it.status == Status::True)
+}
+
+fn line(object: &Object) -> String {
+    let name = format!("bucket/{}", object.name());
+    let state = match condition::find(object.status(), "Ready") {
+        _ if is_ready(object) => "Ready".to_owned(),
+        Some(it) => it.reason,
+        None => "Declared".to_owned(),
+    };
+    let id = object.annotation("crossplane.io/external-name").unwrap_or_default();
+    format!("{name:<16} {state:<10} {id}").trim_end().to_owned()
+}
+
+fn invite(folder: &Path) {
+    let kubeconfig = folder.join("data/kubeconfig");
+    say(&format!(
+        "\nIt goes on to serve. In another terminal:\n  export KUBECONFIG={}\n  concert get buckets          # or kubectl\n  \
+         concert explain bucket/photos\n  kubectl edit bucket photos   # make it larger, and see the cloud follow\n  \
+         kubectl delete bucket music\nCtrl-C ends it and removes everything.",
+        kubeconfig.display()
+    ));
+}

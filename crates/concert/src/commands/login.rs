@@ -1,0 +1,96 @@
+//! `concert login`: remembers a server and who we are to it.
+
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+use anyhow::Context as _;
+use http::Method;
+use serde_json::{Value, json};
+
+use super::Run;
+use crate::cli::{Advice, say};
+use crate::client::{Address, Ask, Connection, Flags, Places, Session, kubeconfig};
+use crate::exit::Exit;
+use crate::print;
+
+#[derive(clap::Args)]
+pub struct Login {}
+
+impl Run for Login {
+    const NAME: &'static str = "login";
+    const ABOUT: &'static str = "Remember a server and a token for the commands to come";
+
+    fn run(self, flags: &Flags) -> anyhow::Result<Exit> {
+        if flags.server.is_none() && flags.kubeconfig.is_none() {
+            let what = "which server to log in to is not said";
+            return Err(Advice::new(what, "concert login --server https://HOST:PORT --token TOKEN").into());
+        }
+        let connection = Connection::find(flags)?;
+        let Some(path) = Places::of_user().login() else {
+            return Err(Advice::new("there is no home directory to remember it in", "set HOME").into());
+        };
+        Session::run_on(&connection, async |session| {
+            let name = whoami(&session).await?;
+            let mut document = kubeconfig::embed(connection.document.clone())?;
+            document["contexts"][0]["context"]["namespace"] = connection.namespace.clone().into();
+            write(&path, &document)?;
+            say(&print::plain(&format!(
+                "logged in to {} as {name}; written to {}",
+                session.server(),
+                path.display()
+            )));
+            Ok(Exit::Done)
+        })
+    }
+}
+
+/// Who the server takes us for. One that does not tell lets anybody in.
+async fn whoami(session: &Session) -> anyhow::Result<String> {
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let address = Address::new("/apis/authentication.k8s.io/v1/selfsubjectreviews");
+    match session.value(&Ask::new(Method::POST, address).with_json(&review)).await {
+        Ok(answer) => {
+            let name = answer.pointer("/status/userInfo/username").and_then(Value::as_str);
+            Ok(name.unwrap_or("somebody").to_owned())
+        }
+        Err(error) if error.is_not_served() => Ok("nobody in particular".to_owned()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Writes a file that only its owner can read, whole or not at all.
+fn write(path: &Path, document: &Value) -> anyhow::Result<()> {
+    let cannot = || format!("cannot write {}", path.display());
+    let folder = path.parent().unwrap_or(Path::new("."));
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(cannot)?;
+    let fresh = path.with_extension("new");
+    // One that a crash has left may have another mode.
+    let _ = std::fs::remove_file(&fresh);
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&fresh)
+        .with_context(cannot)?;
+    file.write_all(print::yaml(document).as_bytes()).and_then(|()| file.sync_all()).with_context(cannot)?;
+    std::fs::rename(&fresh, path).with_context(cannot)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_is_for_its_owner_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("concert/kubeconfig");
+        for token in ["one", "two"] {
+            write(&path, &json!({"users": [{"user": {"token": token}}]})).unwrap();
+        }
+        assert!(std::fs::read_to_string(&path).unwrap().contains("two"));
+        assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,130 @@
+//! `concert serve`: a control plane in one folder.
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::pin::pin;
+
+use concert_server::Shutdown;
+use concert_server::serve::{Config, Layer, Plane};
+use tracing::warn;
+
+use super::Run;
+use crate::client::Flags;
+use crate::exit::Exit;
+use crate::logs;
+use crate::signals::Signals;
+
+#[derive(clap::Args)]
+pub struct Serve {
+    #[command(flatten)]
+    pub settings: Settings,
+    /// What to log: error, warn, info, debug or trace, also per module (info,concert_engine=debug)
+    #[arg(long, value_name = "LEVEL", default_value = "info")]
+    log_level: String,
+    /// The form of log lines: text or json [default: text on a terminal, json otherwise]
+    #[arg(long, value_name = "FORM", value_parser = ["text", "json"])]
+    log_format: Option<String>,
+}
+
+/// What a control plane is told on the command line. The same can be said with `CONCERT_*` variables and in
+/// a file; the command line counts first, the file last.
+#[derive(clap::Args)]
+pub struct Settings {
+    /// Where the store, its key and the certificates are kept [default: ~/.local/share/concert]
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    /// Where the API is [default: 127.0.0.1:8000]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
+    /// Where metrics and probes are; 0 for nowhere [default: 127.0.0.1:8001]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    admin_listen: Option<String>,
+    /// No authentication, plain HTTP, loopback only: for development
+    #[arg(long)]
+    dev: bool,
+    /// A file with settings and providers, in JSON or YAML
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// A certificate of your own for the API, reloaded when it changes
+    #[arg(long, value_name = "FILE")]
+    tls_cert_file: Option<PathBuf>,
+    /// Its key
+    #[arg(long, value_name = "FILE")]
+    tls_key_file: Option<PathBuf>,
+    /// Further names and addresses for the certificate that is made otherwise
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    tls_names: Option<Vec<String>>,
+    /// Certificates for the way to providers: ca.crt, or tls.crt and tls.key, or all three
+    #[arg(long, value_name = "DIR")]
+    cert_dir: Option<PathBuf>,
+    /// How often a managed resource is looked at when nothing changes [default: 1m0s]
+    #[arg(long, value_name = "DURATION")]
+    poll_interval: Option<String>,
+    /// Most reconciles of one kind at a time [default: 10]
+    #[arg(long, value_name = "COUNT")]
+    max_reconcile_rate: Option<usize>,
+    /// How long one reconcile may take [default: 1m0s]
+    #[arg(long, value_name = "DURATION")]
+    reconcile_timeout: Option<String>,
+}
+
+impl Settings {
+    /// The command line over the variables over the file, checked.
+    pub fn resolve(self) -> anyhow::Result<Config> {
+        let named = || concert_server::config::variable("CONCERT_CONFIG").map(PathBuf::from);
+        let file = match &self.config.or_else(named) {
+            Some(path) => Layer::read(path).map_err(concert_server::serve::Error::from)?,
+            None => Layer::default(),
+        };
+        let flags = Layer {
+            data_dir: self.data_dir,
+            listen: self.listen,
+            admin_listen: self.admin_listen,
+            dev: self.dev.then_some(true),
+            tls_cert_file: self.tls_cert_file,
+            tls_key_file: self.tls_key_file,
+            tls_names: self.tls_names,
+            cert_dir: self.cert_dir,
+            poll_interval: self.poll_interval,
+            max_reconcile_rate: self.max_reconcile_rate,
+            reconcile_timeout: self.reconcile_timeout,
+            providers: None,
+        };
+        let variables = Layer::from_environment().map_err(concert_server::serve::Error::from)?;
+        let config = flags.over(variables).over(file).resolve();
+        Ok(config.map_err(concert_server::serve::Error::from)?)
+    }
+}
+
+impl Run for Serve {
+    const NAME: &'static str = "serve";
+    const ABOUT: &'static str = "Run a control plane: store, controllers and an API, in one folder";
+
+    fn run(self, _: &Flags) -> anyhow::Result<Exit> {
+        let is_terminal = std::io::stderr().is_terminal();
+        let format = self.log_format.as_deref().unwrap_or(if is_terminal { "text" } else { "json" });
+        logs::start(&self.log_level, format)?;
+        let config = self.settings.resolve()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        runtime.block_on(serve(config))
+    }
+}
+
+/// Runs until SIGTERM or SIGINT; a second one does not wait.
+async fn serve(config: Config) -> anyhow::Result<Exit> {
+    let shutdown = Shutdown::new();
+    let mut signals = Signals::new()?;
+    let mut run = pin!(Plane::new(config).run(&shutdown));
+    tokio::select! {
+        ended = &mut run => {
+            ended?;
+            anyhow::bail!("a part that nothing works without has ended; the log says which");
+        }
+        () = signals.next() => shutdown.request(),
+    }
+    tokio::select! {
+        ended = &mut run => ended?,
+        () = signals.next() => warn!("asked twice: stopping at once"),
+    }
+    Ok(Exit::Done)
+}

@@ -1,0 +1,72 @@
+//! What needs no server.
+
+use crate::world::{Ran, bare, ran};
+
+/// Runs the program where nothing is known.
+fn alone(arguments: &[&str]) -> Ran {
+    let home = tempfile::tempdir().unwrap();
+    ran(&mut bare(home.path(), arguments), "")
+}
+
+#[test]
+fn help_names_every_command_and_exit_code() {
+    let help = alone(&["--help"]).fine();
+    for part in [
+        "apply",
+        "explain",
+        "plan",
+        "api-resources",
+        "Exit codes:",
+        "  64  ",
+        "--server <URL>",
+        "CONCERT_SERVER",
+    ] {
+        assert!(help.contains(part), "{part} in: {help}");
+    }
+    assert!(alone(&["get", "--help"]).fine().contains("KIND/NAME"));
+    assert_eq!(alone(&["--version"]).fine(), format!("concert {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn a_line_that_makes_no_sense_is_refused_with_a_hint() {
+    for line in [
+        &["gett"][..],
+        &["get"],
+        &["get", "x", "-o", "xml"],
+        &["apply"],
+        &["token"],
+        &["delete", "--wait=maybe", "x/y"],
+    ] {
+        let ran = alone(line);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(64), ""), "{line:?}");
+        assert!(ran.said.contains("hint: concert --help"), "{line:?}: {}", ran.said);
+    }
+    assert_eq!(alone(&[]).code, Some(64));
+}
+
+#[test]
+fn completions_need_no_server() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(alone(&["completions", shell]).fine().contains("api-resources"), "{shell}");
+    }
+}
+
+#[test]
+fn a_server_that_is_not_there_is_said() {
+    alone(&["get", "buckets"]).fails(1, &["no server is known", "concert serve --dev"]);
+    alone(&["get", "buckets", "--server", "http://127.0.0.1:1"])
+        .fails(1, &["cannot reach http://127.0.0.1:1", "concert serve"]);
+    alone(&["get", "buckets", "--server", "127.0.0.1:1"]).fails(1, &["is no address", "https://HOST:PORT"]);
+    alone(&["get", "buckets", "--server", "http://far.example.com", "--token", "t"])
+        .fails(1, &["clear text"]);
+    alone(&["get", "buckets", "--kubeconfig", "/no/such/file"])
+        .fails(1, &["/no/such/file does not exist", "concert kubeconfig"]);
+    alone(&["login"]).fails(1, &["not said", "concert login --server"]);
+}
+
+#[test]
+fn what_is_asked_is_checked_before_any_server_is() {
+    alone(&["plan", "-f", "/no/such/file"]).fails(1, &["/no/such/file"]);
+    alone(&["apply", "--plan", "/no/such/file"]).fails(1, &["no saved plan", "concert plan -f"]);
+    alone(&["apply", "-f", "/no/such/file"]).fails(1, &["/no/such/file"]);
+}

@@ -1,0 +1,74 @@
+use serde_json::{Value, json};
+
+use crate::world::{GROUP, World, bucket, definition, documents};
+
+#[test]
+fn a_plan_says_what_would_change_and_touches_nothing() {
+    let Some(world) = World::enter("planning") else { return };
+    let secret = |value: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"},
+        "stringData": {"password": value}})
+    };
+    world
+        .run_with(&["apply", "-f", "-"], &documents(&[bucket("same", 1), bucket("edited", 1), secret("old")]))
+        .fine();
+    let wanted = [
+        bucket("same", 1),
+        bucket("edited", 4),
+        bucket("new", 2),
+        secret("geheim"),
+        definition("boxes", "Box", "bx"),
+        json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Box", "metadata": {"name": "first"}}),
+    ];
+    let file = world.file("wanted.json", &documents(&wanted));
+    let before = world.kubectl(&["get", "buckets,secrets,configmaps", "-o", "yaml"]);
+    let ran = world.run(&["plan", "-f", &file, "--detailed-exitcode"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.said);
+    assert!(ran.said.contains("has no providers to ask"), "{}", ran.said);
+    let text = &ran.out;
+    assert!(
+        text.starts_with("none Bucket planning/same\nupdate Bucket planning/edited\n  spec.size: 1 -> 4\n"),
+        "{text}"
+    );
+    assert!(
+        text.contains("create Bucket planning/new\n") && text.contains("  spec.size: (none) -> 2\n"),
+        "{text}"
+    );
+    assert!(text.contains("data.password: (sensitive) -> (sensitive)") && !text.contains("geheim"), "{text}");
+    assert!(text.contains("unknown Box first (its kind is defined by this plan)"), "{text}");
+    assert!(text.ends_with("5 of 6 would change\n"), "{text}");
+    assert_eq!(world.kubectl(&["get", "buckets,secrets,configmaps", "-o", "yaml"]), before);
+
+    let json: Value = serde_json::from_str(&world.run(&["plan", "-f", &file, "-o", "json"]).fine()).unwrap();
+    assert_eq!(
+        json["items"][1]["store"]["changes"][0],
+        json!({"path": "spec.size", "from": 1, "to": 4, "isSensitive": false})
+    );
+    let same = world.file("same.json", &bucket("same", 1).to_string());
+    let ran = world.run(&["plan", "-f", &same, "--detailed-exitcode"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "none Bucket planning/same\nnothing would change\n"));
+}
+
+#[test]
+fn a_saved_plan_is_refused_once_something_has_moved() {
+    let Some(world) = World::enter("saving") else { return };
+    let apply = |object: Value| world.run_with(&["apply", "-f", "-"], &object.to_string()).fine();
+    apply(bucket("a", 1));
+    let file = world.file("wanted.json", &documents(&[bucket("a", 2), bucket("b", 1)]));
+    let path = world.path("x.plan");
+    let plan = path.to_str().unwrap();
+    let save = || world.run(&["plan", "-f", &file, "-o", plan]).fine();
+    save();
+    let done = world.run(&["apply", "--plan", plan]).fine();
+    assert_eq!(done, format!("bucket.{GROUP}/a configured\nbucket.{GROUP}/b created\n"));
+    // What was new exists now, and what was changed has changed.
+    world
+        .run(&["apply", "--plan", plan])
+        .fails(1, &["has moved: Bucket a has changed; Bucket b exists now", "concert plan -f"]);
+    save();
+    world.run(&["delete", "bucket/b"]).fine();
+    world.run(&["apply", "--plan", plan]).fails(1, &["Bucket b is gone"]);
+    apply(bucket("b", 1));
+    world.run(&["apply", "--plan", plan]).fails(1, &["Bucket b is another one now"]);
+    world.run(&["apply", "--plan", &file]).fails(1, &["no saved plan", "concert plan -f"]);
+}

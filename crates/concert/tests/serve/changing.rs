@@ -1,0 +1,65 @@
+//! `kubectl edit`, `patch`, `label`, `annotate`, `replace`, `diff`.
+
+use serde_json::{Value, json};
+
+use crate::plane::{Plane, widget};
+
+#[test]
+fn objects_are_changed_in_every_way() {
+    let Some(plane) = Plane::start() else { return };
+    plane.define_widgets();
+    plane.apply(&widget("a", &json!({"size": 1})));
+    plane.kubectl(&["patch", "widget", "a", "--type=merge", "-p", r#"{"spec":{"size":2}}"#]);
+    let operations =
+        r#"[{"op":"test","path":"/spec/size","value":2},{"op":"replace","path":"/spec/size","value":3}]"#;
+    plane.kubectl(&["patch", "widget", "a", "--type=json", "-p", operations]);
+    assert_eq!(plane.get("widget", "a")["spec"]["size"], 3);
+    let unfit = plane.refused(&["patch", "widget", "a", "--type=json", "-p", operations], "");
+    assert!(!unfit.contains("InternalError"), "{unfit}");
+    let strategic = plane.refused(&["patch", "widget", "a", "--type=strategic", "-p", "{}"], "");
+    assert!(strategic.contains("not supported") || strategic.contains("unsupported"), "{strategic}");
+
+    assert_eq!(plane.kubectl(&["label", "widget", "a", "x=y"]), "widget.test.concert.dev/a labeled\n");
+    assert_eq!(plane.kubectl(&["label", "widget", "a", "x-"]), "widget.test.concert.dev/a unlabeled\n");
+    assert_eq!(plane.kubectl(&["annotate", "widget", "a", "n=1"]), "widget.test.concert.dev/a annotated\n");
+    assert_eq!(plane.get("widget", "a")["metadata"]["annotations"]["n"], "1");
+
+    let mut object = plane.get("widget", "a");
+    let stale = object.clone();
+    object["spec"]["size"] = json!(4);
+    plane.kubectl_with(&["replace", "-f", "-"], &object.to_string());
+    let refused = plane.refused(&["replace", "-f", "-"], &stale.to_string());
+    assert!(refused.contains("Conflict") && refused.contains("modified"), "{refused}");
+
+    let output = plane.command(&["diff", "-f", "-"]).args(["--field-manager=d"]).output();
+    assert!(output.is_ok());
+    let differs = plane.refused(&["diff", "-f", "-"], &widget("a", &json!({"size": 9})).to_string());
+    assert!(!differs.contains("rror"), "{differs}");
+    assert_eq!(plane.get("widget", "a")["spec"]["size"], 4, "a diff changes nothing");
+}
+
+#[test]
+fn an_editor_changes_an_object() {
+    let Some(plane) = Plane::start() else { return };
+    plane.define_widgets();
+    plane.apply(&widget("a", &json!({"size": 1})));
+    let mut command = plane.command(&["edit", "widget", "a"]);
+    let output = command.env("KUBE_EDITOR", "sed -i 's/size: 1/size: 8/'").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert_eq!(said, "widget.test.concert.dev/a edited\n", "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(plane.get("widget", "a")["spec"]["size"], 8);
+}
+
+#[test]
+fn status_is_written_apart_from_the_rest() {
+    let Some(plane) = Plane::start() else { return };
+    plane.define_widgets();
+    plane.apply(&widget("a", &json!({"size": 1})));
+    let status = r#"{"status":{"conditions":[{"type":"Ready","status":"True"}]},"spec":{"size":5}}"#;
+    plane.kubectl(&["patch", "widget", "a", "--subresource=status", "--type=merge", "-p", status]);
+    let object: Value = plane.get("widget", "a");
+    assert_eq!((&object["spec"]["size"], &object["metadata"]["generation"]), (&json!(1), &json!(1)));
+    assert_eq!(object["status"]["conditions"][0]["status"], "True");
+    plane.kubectl(&["wait", "--for=condition=Ready", "widget/a", "--timeout=10s"]);
+    plane.kubectl(&["wait", "--for=jsonpath={.spec.size}=1", "widget/a", "--timeout=10s"]);
+}

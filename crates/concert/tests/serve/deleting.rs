@@ -1,0 +1,83 @@
+//! `kubectl delete`, with owners, finalizers and collections.
+
+use serde_json::{Value, json};
+
+use crate::plane::{Plane, widget};
+use crate::wait::eventually;
+
+fn owned(name: &str, owner: &Value) -> Value {
+    let mut object = widget(name, &json!({"size": 1}));
+    object["metadata"]["ownerReferences"] = json!([{"apiVersion": "test.concert.dev/v1", "kind": "Widget",
+        "name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"], "blockOwnerDeletion": true}]);
+    object
+}
+
+fn wait_gone(plane: &Plane, name: &str) {
+    eventually(&format!("{name} is gone"), || match plane.exists("widget", name) {
+        false => Ok(()),
+        true => Err("it is there".into()),
+    });
+}
+
+fn family(plane: &Plane) {
+    plane.apply(&widget("owner", &json!({"size": 1})));
+    plane.apply(&owned("child", &plane.get("widget", "owner")));
+}
+
+#[test]
+fn what_is_owned_goes_with_its_owner_or_stays() {
+    let Some(plane) = Plane::start() else { return };
+    plane.define_widgets();
+    family(&plane);
+    plane.kubectl(&["delete", "widget", "owner", "--timeout=30s"]);
+    wait_gone(&plane, "child");
+
+    family(&plane);
+    plane.kubectl(&[
+        "patch",
+        "widget",
+        "child",
+        "--type=merge",
+        "-p",
+        r#"{"metadata":{"finalizers":["t.dev/x"]}}"#,
+    ]);
+    plane.kubectl(&["delete", "widget", "owner", "--cascade=foreground", "--wait=false"]);
+    eventually("the child is being deleted", || {
+        let child = plane.get("widget", "child");
+        if child["metadata"]["deletionTimestamp"].is_string() { Ok(()) } else { Err(child.to_string()) }
+    });
+    assert!(plane.exists("widget", "owner"), "it waits for its child");
+    plane.kubectl(&["patch", "widget", "child", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]);
+    wait_gone(&plane, "owner");
+    assert!(!plane.exists("widget", "child"));
+
+    family(&plane);
+    plane.kubectl(&["delete", "widget", "owner", "--cascade=orphan", "--timeout=30s"]);
+    let child = plane.get("widget", "child");
+    assert!(child["metadata"].get("ownerReferences").is_none(), "{child}");
+}
+
+#[test]
+fn collections_and_namespaces_go_as_a_whole() {
+    let Some(plane) = Plane::start() else { return };
+    plane.define_widgets();
+    for name in ["a", "b", "c"] {
+        plane.apply(&widget(name, &json!({"size": 1})));
+    }
+    plane.kubectl(&["label", "widget", "a", "keep=yes"]);
+    plane.kubectl(&["delete", "widgets", "-l", "keep!=yes", "--timeout=30s"]);
+    assert_eq!(plane.kubectl(&["get", "widgets", "-o", "name"]), "widget.test.concert.dev/a\n");
+    plane.kubectl(&["delete", "widgets", "--all", "--timeout=30s"]);
+    assert_eq!(plane.kubectl(&["get", "widgets", "-o", "name"]), "");
+
+    plane.kubectl(&["create", "namespace", "n"]);
+    let mut inside = widget("a", &json!({"size": 1}));
+    inside["metadata"]["namespace"] = json!("n");
+    plane.apply(&inside);
+    plane.kubectl(&["delete", "namespace", "n", "--timeout=30s"]);
+    let refused = plane.refused(&["apply", "-f", "-"], &inside.to_string());
+    assert!(refused.contains("namespaces \"n\" not found"), "{refused}");
+    plane.apply(&widget("w", &json!({"size": 1})));
+    plane.kubectl(&["delete", "widget", "w", "--wait=false"]);
+    plane.kubectl(&["wait", "--for=delete", "widget/w", "--timeout=30s"]);
+}

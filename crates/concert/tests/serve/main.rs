@@ -1,0 +1,14 @@
+//! `concert serve` as a process, driven by a real kubectl.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod access;
+mod applying;
+mod changing;
+mod conformance;
+mod definitions;
+mod deleting;
+mod durability;
+mod managed;
+mod plane;
+mod reading;
+mod wait;

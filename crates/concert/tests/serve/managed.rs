@@ -1,0 +1,104 @@
+//! Managed resources on a control plane of our own.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use crate::plane::Plane;
+use crate::wait::eventually;
+
+struct Provider(Child, String);
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The program of the example provider. Cargo builds it along with the whole workspace but not for the tests
+/// of this crate alone, so it is asked to make sure.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(|| {
+        let mut command = Command::new(env!("CARGO"));
+        let package = "concert-provider-example";
+        command.args(["build", "--quiet", "--package", package, "--bin", package]);
+        let output = command.args(["--message-format", "json"]).current_dir(workspace()).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        let messages = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let mut programs = messages.filter_map(|it| it["executable"].as_str().map(PathBuf::from));
+        programs.next().expect("cargo says where it put the program")
+    })
+}
+
+fn provider(plane: &Plane) -> Provider {
+    let log = plane.file("provider.log");
+    let mut command = Command::new(program());
+    command.args(["--address", "127.0.0.1:0", "--control", "127.0.0.1:0"]);
+    let file = std::fs::File::create(&log).unwrap();
+    let child = command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
+    let address = eventually("the address of the provider", || {
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        let line = text.lines().find_map(|line| serde_json::from_str::<Value>(line).ok());
+        line.and_then(|it| it["address"].as_str().map(str::to_owned)).ok_or(text)
+    });
+    Provider(child, address)
+}
+
+fn bucket(name: &str) -> Value {
+    json!({"apiVersion": "cloud.concert.dev/v1alpha1", "kind": "Bucket",
+        "metadata": {"name": name, "namespace": "default"}, "spec": {"forProvider": {"region": "eu", "size": 1}}})
+}
+
+fn account() -> Value {
+    json!({"apiVersion": "cloud.concert.dev/v1alpha1", "kind": "ClusterProviderConfig",
+        "metadata": {"name": "default"}, "spec": {"credentials": {"source": "None"}}})
+}
+
+#[test]
+fn a_provider_object_makes_buckets_real_and_takes_them_away() {
+    let Some(plane) = Plane::start() else { return };
+    let provider = provider(&plane);
+    let crds = workspace().join("providers/example/crds");
+    plane.kubectl(&["apply", "-f", crds.to_str().unwrap()]);
+    plane.apply(&account());
+    plane.apply(&bucket("a"));
+    plane.apply(
+        &json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Provider", "metadata": {"name": "cloud"},
+        "spec": {"endpoint": provider.1}}),
+    );
+    plane.kubectl(&["wait", "--for=condition=Ready", "bucket/a", "--timeout=60s"]);
+    plane.kubectl(&["delete", "bucket", "a", "--timeout=60s"]);
+}
+
+#[test]
+fn managed_reconciler_works_on_it_as_on_kubernetes() {
+    let Some(plane) = Plane::start_with(&[]) else { return };
+    let provider = provider(&plane);
+    let crds = workspace().join("providers/example/crds");
+    plane.kubectl(&["apply", "-f", crds.to_str().unwrap()]);
+    plane.apply(&account());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_managed-reconciler"));
+    command.args([
+        "--provider-endpoint",
+        &provider.1,
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+    ]);
+    command.env("KUBECONFIG", plane.kubeconfig());
+    let log = std::fs::File::create(plane.file("reconciler.log")).unwrap();
+    let child = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
+    let _reconciler = Provider(child, String::new());
+    plane.apply(&bucket("a"));
+    plane.kubectl(&["wait", "--for=condition=Ready", "bucket/a", "--timeout=60s"]);
+    plane.kubectl(&["patch", "bucket", "a", "--type=merge", "-p", r#"{"spec":{"forProvider":{"size":3}}}"#]);
+    plane.kubectl(&["wait", "--for=jsonpath={.status.atProvider.size}=3", "bucket/a", "--timeout=60s"]);
+    plane.kubectl(&["delete", "bucket", "a", "--timeout=60s"]);
+}

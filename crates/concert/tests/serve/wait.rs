@@ -1,0 +1,19 @@
+//! Waiting for other processes.
+
+use std::time::{Duration, Instant};
+
+/// Longest anything may take that is waited for.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Looks until `look` finds something, which it must.
+#[expect(clippy::disallowed_methods, reason = "other processes cannot be told which time it is")]
+pub fn eventually<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let started = Instant::now();
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(why) => assert!(started.elapsed() < LIMIT, "not within {LIMIT:?}: {what}; at last: {why}"),
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
