@@ -12,7 +12,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod engine;
 mod machine;
 mod managed;
+mod process;
 mod report;
+mod serve;
 mod store;
 
 use anyhow::{Result, bail, ensure};
@@ -26,12 +28,14 @@ const USAGE: &str = "usage: bench [NAME]... [--json] [--quick]
                   engine-latency, engine-throughput, engine-memory: one part of it
   managed         the managed reconciler beside one on crossplane-runtime, on a real kube-apiserver:
                   takes half an hour, needs Go, and is run only by name
+  serve           the API beside a real kube-apiserver with etcd: creates, lists, watchers, memory;
+                  needs Go and wrk, and is run only by name
   --json          print the report as JSON instead of a table
   --quick         a tenth of the work: to see that it runs, not to be quoted
 
 Without a name everything is run.";
 
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "store-writes",
     "store-list",
     "store-watch",
@@ -40,6 +44,7 @@ const NAMES: [&str; 8] = [
     "engine-throughput",
     "engine-memory",
     "managed-side-by-side",
+    "serve-side-by-side",
 ];
 
 /// How much to do.
@@ -77,7 +82,7 @@ fn main() -> Result<()> {
         }
     }
     if names.is_empty() {
-        names = NAMES.iter().copied().filter(|it| !it.starts_with("managed")).collect();
+        names = NAMES.iter().copied().filter(|it| !it.ends_with("side-by-side")).collect();
     }
     let mut report = Report::new();
     match names[..] {
@@ -98,6 +103,7 @@ fn run(name: &str, scale: Scale, report: &mut Report) -> Result<()> {
     match name.split_once('-') {
         Some(("store", part)) => store::run(part, scale, report),
         Some(("managed", _)) => managed::run(scale, report),
+        Some(("serve", _)) => serve::run(scale, report),
         Some((_, part)) => engine::run(part, scale, report),
         None => Ok(()),
     }

@@ -12,8 +12,8 @@ use concert_model::Timestamp;
 use concert_testbed::Cluster;
 use serde_json::{Value, json};
 
-use super::process::{Process, get, request};
 use crate::Scale;
+use crate::process::{Process, get, request};
 
 /// How many edits, in a whole run.
 const EDITS: usize = 500;

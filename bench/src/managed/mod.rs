@@ -5,7 +5,6 @@
 //! of whoever makes them.
 
 mod edits;
-mod process;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,8 +15,8 @@ use concert_testbed::{Cluster, Options};
 use serde_json::{Value, json};
 
 use crate::Scale;
+use crate::process::{Process, get};
 use crate::report::{Report, percentile};
-use process::{Process, get};
 
 /// Reconciles at a time, for both. Providers start with 10; a hundred is what people set who wait.
 const CONCURRENCY: &str = "100";

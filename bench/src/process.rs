@@ -27,6 +27,11 @@ impl Process {
         Ok(Self { child: child.with_context(|| format!("cannot start {name}"))?, log })
     }
 
+    /// Its number among processes.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What `pick` finds in the first line of JSON that it finds anything in.
     pub fn first<T>(&mut self, pick: impl Fn(&Value) -> Option<T>) -> Result<T> {
         self.line(|line| pick(&serde_json::from_str(line).ok()?))

@@ -1,0 +1,98 @@
+//! The API beside a real kube-apiserver with etcd, both over TLS with a token.
+
+mod server;
+mod watchers;
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::Scale;
+use crate::report::Report;
+use server::Server;
+
+const CREATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/serve/create.lua");
+const WIDGETS: &str = "/apis/test.concert.dev/v1/namespaces/default/widgets";
+const CONNECTIONS: &str = "16";
+const SECONDS: usize = 20;
+const WATCHERS: usize = 1000;
+/// Events that each watcher is told.
+const EVENTS: usize = 50;
+
+/// What was seen of one server.
+struct Seen {
+    /// From the start of the process to the first answer.
+    start: Duration,
+    creates: Creates,
+    /// With that many objects.
+    resident: u64,
+    list: Duration,
+    listed: usize,
+    fan_out: Duration,
+}
+
+struct Creates {
+    per_second: f64,
+    p50: Duration,
+    p99: Duration,
+}
+
+/// Runs all of it.
+pub fn run(scale: Scale, report: &mut Report) -> Result<()> {
+    ensure!(Command::new("wrk").arg("-v").output().is_ok(), "wrk is not installed; try: apt-get install wrk");
+    let ours = measure(Server::concert()?, scale)?;
+    let theirs = measure(Server::kubernetes()?, scale)?;
+    let area = "serve";
+    let mut row = |what: &str, unit: &'static str, ours: f64, theirs: f64| {
+        let against = format!("kube-apiserver with etcd {theirs:.1}, ratio {:.2}", ours / theirs);
+        report.add_against(area, what.to_owned(), ours, unit, against);
+    };
+    let millis = |time: Duration| time.as_secs_f64() * 1000.0;
+    row("creates, 16 connections", "per s", ours.creates.per_second, theirs.creates.per_second);
+    row("create, median", "ms", millis(ours.creates.p50), millis(theirs.creates.p50));
+    row("create, p99", "ms", millis(ours.creates.p99), millis(theirs.creates.p99));
+    row("from start to first answer", "ms", millis(ours.start), millis(theirs.start));
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    row("resident after the creates, all processes", "MiB", mib(ours.resident), mib(theirs.resident));
+    let each = |seen: &Seen| millis(seen.list) / seen.listed as f64 * 10_000.0;
+    row("list, per 10,000 objects", "ms", each(&ours), each(&theirs));
+    row("50 changes to 1,000 watchers", "ms", millis(ours.fan_out), millis(theirs.fan_out));
+    Ok(())
+}
+
+fn measure(mut server: Server, scale: Scale) -> Result<Seen> {
+    eprintln!("  {}", server.name);
+    server.define()?;
+    let creates = creates(&server, scale)?;
+    let started = Instant::now();
+    let list = server.get(WIDGETS)?;
+    let list_time = started.elapsed();
+    let listed = list.matches("\"kind\":\"Widget\"").count().max(list.matches("\"uid\":").count());
+    let resident = server.resident()?;
+    let fan_out = watchers::run(&server, scale.of(WATCHERS), scale.of(EVENTS))?;
+    Ok(Seen { start: server.start, creates, resident, list: list_time, listed, fan_out })
+}
+
+fn creates(server: &Server, scale: Scale) -> Result<Creates> {
+    let run = |seconds: usize, label: &str| -> Result<Value> {
+        let mut command = Command::new("wrk");
+        command.args(["-t", "2", "-c", CONNECTIONS, "-d", &format!("{seconds}s"), "--latency", "-s", CREATE]);
+        command.arg(format!("https://{}", server.address)).args(["--", WIDGETS, &server.token, label]);
+        let output = command.output().context("cannot run wrk")?;
+        let text = String::from_utf8(output.stdout)?;
+        let line = text.lines().find(|line| line.starts_with('{'));
+        Ok(serde_json::from_str(line.with_context(|| format!("wrk says:\n{text}"))?)?)
+    };
+    run(1, "warm")?;
+    let seen = run(scale.of(SECONDS).max(2), "measured")?;
+    let number = |field: &str| seen[field].as_f64().unwrap_or_default();
+    ensure!(number("bad") == 0.0, "{} requests failed: {seen}", number("bad"));
+    let micros = |field: &str| Duration::from_micros(number(field) as u64);
+    Ok(Creates {
+        per_second: number("requests") / number("micros") * 1e6,
+        p50: micros("p50"),
+        p99: micros("p99"),
+    })
+}
