@@ -19,7 +19,8 @@ pub(super) fn merge(node: Node<'_>, live: &Value, applied: &Value) -> Value {
         (Shape::Inner(Division::Elements, live), Shape::Inner(Division::Elements, applied)) => {
             merge_elements(node, &live, &applied)
         }
-        (Shape::Inner(_, children), Shape::Null) if !children.is_empty() => live.clone(),
+        // What others have in it stays; and so does what is empty, or the next apply would not be a repetition.
+        (Shape::Inner(..), Shape::Null) => live.clone(),
         _ => applied.clone(),
     }
 }
