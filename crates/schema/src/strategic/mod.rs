@@ -1,7 +1,7 @@
 //! Strategic merge patches for built-in kinds: merge patches that know which lists have keys.
 //!
 //! kubectl sends them for kinds that it has compiled in, such as the second `kubectl apply` of a Secret.
-//! Which lists merge, and by what, is a small [`table`]; every other list is replaced. Besides values a
+//! Which lists merge, and by what, is a small table; every other list is replaced. Besides values a
 //! patch has directives: `$patch`, `$retainKeys`, `$deleteFromPrimitiveList/…`, `$setElementOrder/…`.
 
 mod lists;
