@@ -1,19 +1,16 @@
 //! The managed reconciler, from command line to exit code.
 
 use std::io::Write as _;
-use std::pin::pin;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::ArgMatches;
 use clap::error::ErrorKind;
-use concert_server::Shutdown;
 use concert_server::managed::{self, Controller, ControllerConfig, Options, ProviderConfig, Storage};
-use tracing::warn;
 
 use crate::exit::Exit;
 use crate::flags::{Flags, command};
-use crate::signals::Signals;
+use crate::signals::until_told;
 use crate::{help, logs, manifests, plan};
 
 /// The program, called `name`.
@@ -78,27 +75,12 @@ fn run(matches: &ArgMatches) -> anyhow::Result<Exit> {
     let runtime = runtime.context("cannot start threads")?;
     match planning {
         Some(sub) => runtime.block_on(print_plan(sub, &config, &options)),
-        None => runtime.block_on(reconcile(config, options)),
-    }
-}
-
-/// Runs until SIGTERM or SIGINT; a second one does not wait.
-async fn reconcile(config: ControllerConfig, options: Options) -> anyhow::Result<Exit> {
-    let shutdown = Shutdown::new();
-    let mut signals = Signals::new()?;
-    let mut run = pin!(Controller::new(config, options).run(&shutdown));
-    tokio::select! {
-        ended = &mut run => {
-            ended?;
-            anyhow::bail!("a part that nothing works without has ended; the log says which");
+        None => {
+            let reconciler = Controller::new(config, options);
+            runtime.block_on(until_told(async |shutdown| reconciler.run(shutdown).await))?;
+            Ok(Exit::Done)
         }
-        () = signals.next() => shutdown.request(),
     }
-    tokio::select! {
-        ended = &mut run => ended?,
-        () = signals.next() => warn!("asked twice: stopping at once"),
-    }
-    Ok(Exit::Done)
 }
 
 async fn print_plan(sub: &ArgMatches, config: &ControllerConfig, options: &Options) -> anyhow::Result<Exit> {

@@ -1,7 +1,11 @@
-//! SIGTERM and SIGINT.
+//! SIGTERM and SIGINT, and what they mean to programs that go on until then.
+
+use std::pin::pin;
 
 use anyhow::Context as _;
+use concert_server::Shutdown;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tracing::warn;
 
 /// Both, while the value lives.
 pub struct Signals(Signal, Signal);
@@ -23,4 +27,28 @@ impl Signals {
             _ = self.1.recv() => {}
         }
     }
+}
+
+/// Runs what `start` makes until a signal asks for its end; a second one does not wait.
+///
+/// # Errors
+/// Those of what runs, and when it ends unasked.
+pub async fn until_told<E: Into<anyhow::Error>>(
+    start: impl AsyncFnOnce(&Shutdown) -> Result<(), E>,
+) -> anyhow::Result<()> {
+    let shutdown = Shutdown::new();
+    let mut signals = Signals::new()?;
+    let mut run = pin!(start(&shutdown));
+    tokio::select! {
+        ended = &mut run => {
+            ended.map_err(Into::into)?;
+            anyhow::bail!("a part that nothing works without has ended; the log says which");
+        }
+        () = signals.next() => shutdown.request(),
+    }
+    tokio::select! {
+        ended = &mut run => ended.map_err(Into::into)?,
+        () = signals.next() => warn!("asked twice: stopping at once"),
+    }
+    Ok(())
 }

@@ -1,5 +1,7 @@
 //! All that reconciles. Knows no HTTP server.
 #![warn(missing_docs)]
 
+#[cfg(test)]
+mod fixtures;
 pub mod gc;
 pub mod managed;

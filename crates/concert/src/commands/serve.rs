@@ -2,17 +2,14 @@
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
-use std::pin::pin;
 
-use concert_server::Shutdown;
 use concert_server::serve::{Config, Layer, Plane};
-use tracing::warn;
 
 use super::Run;
 use crate::client::Flags;
 use crate::exit::Exit;
 use crate::logs;
-use crate::signals::Signals;
+use crate::signals::until_told;
 
 #[derive(clap::Args)]
 pub struct Serve {
@@ -106,25 +103,7 @@ impl Run for Serve {
         logs::start(&self.log_level, format)?;
         let config = self.settings.resolve()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        runtime.block_on(serve(config))
+        runtime.block_on(until_told(async |shutdown| Plane::new(config).run(shutdown).await))?;
+        Ok(Exit::Done)
     }
-}
-
-/// Runs until SIGTERM or SIGINT; a second one does not wait.
-async fn serve(config: Config) -> anyhow::Result<Exit> {
-    let shutdown = Shutdown::new();
-    let mut signals = Signals::new()?;
-    let mut run = pin!(Plane::new(config).run(&shutdown));
-    tokio::select! {
-        ended = &mut run => {
-            ended?;
-            anyhow::bail!("a part that nothing works without has ended; the log says which");
-        }
-        () = signals.next() => shutdown.request(),
-    }
-    tokio::select! {
-        ended = &mut run => ended?,
-        () = signals.next() => warn!("asked twice: stopping at once"),
-    }
-    Ok(Exit::Done)
 }

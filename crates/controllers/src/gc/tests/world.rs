@@ -4,41 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concert_engine::{Engine, Tasks, TokioSpawn};
-use concert_model::{Encoded, GroupKind, Object, ObjectKey, Timestamp};
+use concert_model::{Encoded, GroupKind, Object, ObjectKey};
 use concert_store::backend::memory::Memory;
 use concert_store::{
     By, Chance, Clock, Config, Delete, Error, Local, PageRequest, Propagation, Query, Store,
 };
-use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 use super::shaky::Shaky;
+use crate::fixtures::PausedClock;
 use crate::gc::{Parts, Running, Settings, start};
-
-/// Tokio's clock, which tests pause.
-pub struct PausedClock(tokio::time::Instant);
-
-#[expect(clippy::disallowed_methods, reason = "this is the clock that is handed in")]
-impl PausedClock {
-    pub fn new() -> Self {
-        Self(tokio::time::Instant::now())
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is the clock that is handed in")]
-impl Clock for PausedClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_second(1_700_000_000).unwrap() + self.elapsed()
-    }
-
-    fn elapsed(&self) -> Duration {
-        tokio::time::Instant::now() - self.0
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        Box::pin(tokio::time::sleep(duration))
-    }
-}
 
 pub struct World {
     pub clock: Arc<PausedClock>,

@@ -2,40 +2,14 @@
 //! moves when everybody waits for it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use concert_engine::{Tasks, TokioSpawn};
-use concert_model::{Encoded, GroupKind, GroupVersionKind, Object, ObjectKey, Timestamp};
+use concert_model::{Encoded, GroupKind, GroupVersionKind, Object, ObjectKey};
 use concert_store::backend::memory::Memory;
-use concert_store::{By, Chance, Clock, Config, Local, PageRequest, Query, Store};
-use futures_util::future::BoxFuture;
+use concert_store::{By, Chance, Config, Local, PageRequest, Query, Store};
 use serde_json::{Value, json};
 
-/// Tokio's clock, which tests pause.
-#[derive(Clone)]
-pub struct PausedClock(tokio::time::Instant);
-
-#[expect(clippy::disallowed_methods, reason = "this is the clock that is handed in")]
-impl PausedClock {
-    pub fn new() -> Self {
-        Self(tokio::time::Instant::now())
-    }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this is the clock that is handed in")]
-impl Clock for PausedClock {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_second(1_700_000_000).unwrap() + self.elapsed()
-    }
-
-    fn elapsed(&self) -> Duration {
-        tokio::time::Instant::now() - self.0
-    }
-
-    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
-        Box::pin(tokio::time::sleep(duration))
-    }
-}
+use crate::fixtures::PausedClock;
 
 pub struct World {
     pub clock: Arc<PausedClock>,
