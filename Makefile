@@ -31,7 +31,8 @@ demo: ## a control plane with a simulated cloud in a temporary folder; kubectl c
 	$(CARGO) run -p concert --bin concert --locked -- demo $(ARGS)
 
 bench: ## run the benchmarks; choose with ARGS, as in: make bench ARGS='store --json'
-	$(CARGO) run --release -p concert-bench --locked -- $(ARGS)
+	$(CARGO) build --release --workspace --bins --locked
+	@$(CARGO_TARGET_DIR)/release/concert-bench $(ARGS)
 
 replay: ## replay one simulation, as in: make replay SEED=8472, or PLAY=toy SEED=8472
 	@test -n '$(SEED)' || { echo 'replay needs a seed, hint: make replay SEED=8472' >&2; exit 2; }

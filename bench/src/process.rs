@@ -13,6 +13,13 @@ use serde_json::Value;
 /// Linux counts CPU time in hundredths of a second for programs, whatever its own clock does.
 const TICKS_PER_SECOND: f64 = 100.0;
 
+/// A program that was built together with this one.
+pub fn neighbour(name: &str) -> Result<PathBuf> {
+    let path = std::env::current_exe()?.with_file_name(name);
+    ensure!(path.exists(), "{name} is not built; make bench builds everything");
+    Ok(path)
+}
+
 pub struct Process {
     child: Child,
     log: PathBuf,

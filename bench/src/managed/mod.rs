@@ -15,7 +15,7 @@ use concert_testbed::{Cluster, Options};
 use serde_json::{Value, json};
 
 use crate::Scale;
-use crate::process::{Process, get};
+use crate::process::{Process, get, neighbour};
 use crate::report::{Report, percentile};
 
 /// Reconciles at a time, for both. Providers start with 10; a hundred is what people set who wait.
@@ -280,18 +280,9 @@ struct Programs {
 
 impl Programs {
     fn build() -> Result<Self> {
-        eprintln!("  building the contenders");
-        // As this program was built, so that its neighbours are the ones meant.
-        let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-        let status = Command::new("cargo")
-            .args(["build", "--locked", "-p", "concert", "-p", "concert-provider-example"])
-            .args(["--bin", "managed-reconciler", "--bin", "concert-provider-example", "--profile", profile])
-            .current_dir(workspace())
-            .status()?;
-        ensure!(status.success(), "cargo cannot build the reconciler");
-        let here = std::env::current_exe()?;
-        let folder = here.parent().context("a program is in a folder")?.to_owned();
-        let contender = folder.join("contender");
+        eprintln!("  building the contender");
+        let reconciler = neighbour("managed-reconciler")?;
+        let contender = reconciler.with_file_name("contender");
         let status = Command::new("go")
             .args(["build", "-trimpath", "-o"])
             .arg(&contender)
@@ -303,10 +294,6 @@ impl Programs {
             Ok(status) => bail!("go cannot build the contender: {status}"),
             Err(error) => bail!("there is no Go to build the contender with: {error}"),
         }
-        Ok(Self {
-            reconciler: folder.join("managed-reconciler"),
-            provider: folder.join("concert-provider-example"),
-            contender,
-        })
+        Ok(Self { reconciler, provider: neighbour("concert-provider-example")?, contender })
     }
 }

@@ -1,14 +1,15 @@
--- Creates objects under names that nobody has used. Arguments: path, token, label.
-local threads = 0
+-- Creates objects under names that nobody has used, each with `size` as its number. Arguments: path,
+-- token, label, how many each thread makes at most.
+local threads = {}
 
 function setup(thread)
-  thread:set("number", threads)
-  threads = threads + 1
+  thread:set("number", #threads)
+  table.insert(threads, thread)
 end
 
 function init(arguments)
-  path, token, label = arguments[1], arguments[2], arguments[3]
-  count, failures = 0, 0
+  path, token, label, most = arguments[1], arguments[2], arguments[3], tonumber(arguments[4])
+  count, answers, failure = 0, 0, ""
   headers = { ["Content-Type"] = "application/json", ["Authorization"] = "Bearer " .. token }
 end
 
@@ -21,13 +22,19 @@ function request()
   return wrk.format("POST", path, headers, body)
 end
 
-function response(status)
-  if status ~= 201 then failures = failures + 1 end
+function response(status, _, body)
+  if status ~= 201 then failure = status .. " " .. body:sub(1, 200):gsub('[%c"\\]', " ") end
+  answers = answers + 1
+  if answers >= most then wrk.thread:stop() end
 end
 
 function done(summary, latency)
-  io.write(string.format('{"requests":%d,"micros":%d,"bad":%d,"p50":%d,"p99":%d}\n',
-    summary.requests, summary.duration,
-    summary.errors.status + summary.errors.connect + summary.errors.read + summary.errors.write + summary.errors.timeout,
+  local failure = ""
+  for _, thread in ipairs(threads) do failure = failure .. thread:get("failure") end
+  local errors = summary.errors
+  io.write(string.format(
+    '{"requests":%d,"micros":%d,"refused":%d,"broken":%d,"failure":"%s","p50":%d,"p99":%d}\n',
+    summary.requests, summary.duration, errors.status,
+    errors.connect + errors.read + errors.write + errors.timeout, failure,
     latency:percentile(50), latency:percentile(99)))
 end

@@ -1,6 +1,5 @@
 //! A server under measurement, whoever made it. It ends with the value.
 
-use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -40,7 +39,7 @@ pub struct Server {
 
 impl Server {
     pub fn concert() -> Result<Self> {
-        let program = build()?;
+        let program = crate::process::neighbour("concert")?;
         let folder = tempfile::tempdir()?;
         let data = folder.path().join("data");
         let mut command = Command::new(program);
@@ -203,16 +202,4 @@ fn processes_with(wanted: &[String]) -> Result<Vec<u32>> {
         }
     }
     Ok(found)
-}
-
-fn build() -> Result<PathBuf> {
-    let profile = if cfg!(debug_assertions) { "dev" } else { "release" };
-    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let status = Command::new("cargo")
-        .args(["build", "--locked", "-p", "concert", "--bin", "concert", "--profile", profile])
-        .current_dir(workspace)
-        .status()?;
-    ensure!(status.success(), "cargo cannot build concert");
-    let here = std::env::current_exe()?;
-    Ok(here.parent().context("a program is in a folder")?.join("concert"))
 }

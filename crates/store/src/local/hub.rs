@@ -4,11 +4,11 @@
 //! seen. Writing never waits for a watch: one that falls behind the ring reads the log, and one that
 //! falls behind the log is expired.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use concert_model::{Encoded, Revision};
+use concert_model::{Encoded, GroupKind, Revision};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
@@ -73,11 +73,15 @@ struct Ring {
     since: Revision,
     changes: usize,
     bytes: usize,
+    /// The last change of each kind that changed since the store was opened or restored.
+    touched: HashMap<GroupKind, Revision>,
+    /// For all other kinds.
+    untouched: Revision,
 }
 
 impl Hub {
     pub(super) fn new(newest: Revision) -> Self {
-        let ring = RwLock::new(Ring { since: newest, ..Ring::default() });
+        let ring = RwLock::new(Ring { since: newest, untouched: newest, ..Ring::default() });
         Self {
             ring,
             newest: AtomicU64::new(newest.0),
@@ -105,13 +109,15 @@ impl Hub {
 
     /// Starts later: nobody watches yet.
     pub(super) fn skip_to(&self, newest: Revision) {
-        self.ring.write().unwrap_or_else(PoisonError::into_inner).since = newest;
+        let mut ring = self.ring.write().unwrap_or_else(PoisonError::into_inner);
+        (ring.since, ring.untouched) = (newest, newest);
+        drop(ring);
         self.newest.store(newest.0, Ordering::Release);
     }
 
     /// Goes on from `newest` without a past: every watch from before is behind.
     pub(super) fn restart(&self, newest: Revision) {
-        let ring = Ring { since: newest, ..Ring::default() };
+        let ring = Ring { since: newest, untouched: newest, ..Ring::default() };
         *self.ring.write().unwrap_or_else(PoisonError::into_inner) = ring;
         self.newest.store(newest.0, Ordering::Release);
         self.more.notify_waiters();
@@ -125,6 +131,12 @@ impl Hub {
 
     pub(super) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// A revision that is another one after each change of an object of `kind`.
+    pub(super) fn touched(&self, kind: &GroupKind) -> Revision {
+        let ring = self.ring.read().unwrap_or_else(PoisonError::into_inner);
+        ring.touched.get(kind).copied().unwrap_or(ring.untouched)
     }
 
     /// The oldest batch with a change after `cursor`.
@@ -141,6 +153,12 @@ impl Hub {
 
 impl Ring {
     fn push(&mut self, batch: Batch) {
+        for change in &*batch {
+            match self.touched.get_mut(&change.object.key().kind) {
+                Some(last) => *last = change.revision,
+                None => drop(self.touched.insert(change.object.key().kind.clone(), change.revision)),
+            }
+        }
         self.changes += batch.len();
         self.bytes += batch.iter().map(Published::bytes).sum::<usize>();
         self.batches.push_back(batch);

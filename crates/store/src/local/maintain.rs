@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use concert_model::{Revision, time};
+use concert_model::{GroupKind, Revision, time};
 
 use super::Local;
 use super::driver::Job;
@@ -115,6 +115,12 @@ impl Local {
     /// [`Error::Unavailable`].
     pub async fn newest(&self) -> Result<Revision> {
         Ok(self.inner().read_one(Backend::bounds).await?.newest)
+    }
+
+    /// A revision that is another one after each change of an object of `kind`: whoever read such an object
+    /// and finds the same revision as before that read need not read it again. Never waits.
+    pub fn touched(&self, kind: &GroupKind) -> Revision {
+        self.inner().shared.hub.touched(kind)
     }
 
     /// Makes a new key, seals everything with it, and drops the old keys. Reads and writes go on.

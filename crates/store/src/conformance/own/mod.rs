@@ -34,6 +34,7 @@ macro_rules! own_suite {
                     are_spelt_in_one_way,
                     of_the_future_cannot_be_listed_from,
                     are_shared_by_all_kinds,
+                    of_a_kind_differ_after_its_changes_only,
                     of_a_list_are_the_newest,
                     can_be_listed_at,
                 ]
