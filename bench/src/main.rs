@@ -12,6 +12,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod engine;
 mod machine;
 mod managed;
+mod no8s;
 mod process;
 mod report;
 mod serve;
@@ -30,12 +31,14 @@ const USAGE: &str = "usage: bench [NAME]... [--json] [--quick]
                   takes half an hour, needs Go, and is run only by name
   serve           the API beside a real kube-apiserver with etcd: creates, lists, watchers, memory;
                   needs Go and wrk, and is run only by name
+  no8s            resources reconciled by a Python plugin: from the answer to reconcile(), and 1,000 of
+                  them until all are ready; needs Python 3.11, and is run only by name
   --json          print the report as JSON instead of a table
   --quick         a tenth of the work: to see that it runs, not to be quoted
 
 Without a name everything is run.";
 
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 10] = [
     "store-writes",
     "store-list",
     "store-watch",
@@ -45,6 +48,7 @@ const NAMES: [&str; 9] = [
     "engine-memory",
     "managed-side-by-side",
     "serve-side-by-side",
+    "no8s-side-by-side",
 ];
 
 /// How much to do.
@@ -104,6 +108,7 @@ fn run(name: &str, scale: Scale, report: &mut Report) -> Result<()> {
         Some(("store", part)) => store::run(part, scale, report),
         Some(("managed", _)) => managed::run(scale, report),
         Some(("serve", _)) => serve::run(scale, report),
+        Some(("no8s", _)) => no8s::run(scale, report),
         Some((_, part)) => engine::run(part, scale, report),
         None => Ok(()),
     }
