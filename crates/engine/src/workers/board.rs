@@ -115,12 +115,12 @@ impl Board {
 
     /// Notes that a host lives.
     pub fn touch(&self, worker: &str, host: &Arc<str>) {
-        self.with(worker, |pool, now| drop(pool.hosts.insert(host.clone(), now)));
+        self.with(worker, |pool, now| _ = pool.hosts.insert(host.clone(), now));
     }
 
     /// Forgets a host that says good-bye.
     pub fn leave(&self, worker: &str, host: &str) {
-        self.with(worker, |pool, _| drop(pool.hosts.remove(host)));
+        self.with(worker, |pool, _| _ = pool.hosts.remove(host));
     }
 
     /// Waits for work. Returns as soon as there is some, or nothing after the wait. What was lent to a

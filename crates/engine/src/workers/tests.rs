@@ -171,11 +171,11 @@ async fn a_host_that_wakes_up_late_changes_nothing() {
         object.set("data", json!({"value": value.to_string()}));
         scene.world.store.update(object, &by).map(|it| matches!(it, Err(Error::Fenced { .. })))
     };
-    assert!(write(1).await);
+    assert!(write(7).await);
     scene.world.clock.advance(seconds(30)).await;
     let taken = scene.claim("other", 1).await.remove(0);
     assert!(taken.fence > frozen.fence);
-    assert!(write(2).await);
+    assert!(write(8).await);
     let stale = scene.board.finish("w", "a", frozen.fence, report("late")).await.unwrap_err();
     assert!(matches!(stale, Stale::Older { .. }), "{stale}");
     let beat = scene.board.heartbeat("w", &"frozen".into(), &[("a".into(), frozen.fence)]);
