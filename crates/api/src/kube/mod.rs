@@ -5,11 +5,11 @@
 //! served; `objects`, `list`, `watch` and `change` do the work; `discovery` and `openapi` describe it.
 
 mod accept;
-mod answer;
+pub(crate) mod answer;
 mod api;
 mod catalogue;
 mod change;
-mod content;
+pub(crate) mod content;
 mod discovery;
 mod extensions;
 mod hash;

@@ -23,6 +23,7 @@ mod present;
 mod read;
 mod recent;
 mod rules;
+mod settled;
 mod update;
 mod watch;
 mod work;
