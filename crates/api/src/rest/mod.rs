@@ -5,6 +5,9 @@
 
 pub mod body;
 pub mod error;
+#[cfg(test)]
+mod fixtures;
+pub mod webhooks;
 
 pub use body::Fields;
 pub use error::{Error, Wrong};
