@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Buf;
 use concert_store::{Clock, Local};
 use http::request::Parts as Head;
-use http::{HeaderMap, Method, Response, StatusCode};
+use http::{Method, Response, StatusCode};
 use tokio::sync::Semaphore;
 
 use super::admit::{Admit, Webhooks};
@@ -172,7 +172,7 @@ impl Door {
         let user = match self.0.gate.authenticate(&head.headers).await {
             Ok(user) => user,
             Err(_) if PUBLIC.contains(&&*path) => User::anonymous(),
-            Err(refusal) => return Err(unauthenticated(&head.headers, refusal)),
+            Err(refusal) => return Err(Error::refused(refusal, "")),
         };
         let user = &*caller.insert(user);
         if user.is_anonymous() && !PUBLIC.contains(&&*path) {
@@ -245,17 +245,4 @@ fn segments(path: &str) -> Option<Vec<String>> {
     let decoded: Option<Vec<String>> =
         rest.split('/').map(|segment| path::percent_decode(segment.bytes())).collect();
     decoded.filter(|segments| segments.len() <= DEPTH_MAX)
-}
-
-/// Nobody can tell who calls: because they did not say, or because what they said is not true.
-fn unauthenticated(headers: &HeaderMap, refusal: crate::auth::Refusal) -> Error {
-    let error = Error::refused(refusal, "");
-    let has_token = headers
-        .get(http::header::AUTHORIZATION)
-        .and_then(|it| it.to_str().ok())
-        .is_some_and(|it| it.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer ")));
-    if has_token && error.code == StatusCode::UNAUTHORIZED && error.text() == NO_TOKEN {
-        return Error::unauthorized("Invalid token: it is not one of this server's");
-    }
-    error
 }

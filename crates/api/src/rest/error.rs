@@ -149,10 +149,7 @@ impl Error {
     /// A refusal of the gate; `otherwise` is what somebody is told who is known and may not.
     pub fn refused(refusal: Refusal, otherwise: &str) -> Self {
         match refusal {
-            Refusal::Unauthenticated(why) if why.starts_with("Token ") || why.starts_with("Invalid ") => {
-                Self::unauthorized(why)
-            }
-            Refusal::Unauthenticated(_) => Self::unauthorized(NO_TOKEN),
+            Refusal::Unauthenticated(why) => Self::unauthorized(why),
             Refusal::Forbidden(_) => Self::forbidden(otherwise),
             Refusal::Unavailable(why) => Self::unavailable(why),
         }
@@ -259,7 +256,6 @@ mod tests {
         let said = |why: &str| Error::refused(Refusal::Unauthenticated(why.into()), "").text();
         assert_eq!(said("Token has expired"), "Token has expired");
         assert_eq!(said("Invalid token: signature"), "Invalid token: signature");
-        assert_eq!(said("Unauthorized"), NO_TOKEN);
         let forbidden = Error::refused(Refusal::Forbidden("User jane cannot".into()), NOT_PERMITTED);
         assert_eq!((forbidden.code.as_u16(), forbidden.text().as_str()), (403, NOT_PERMITTED));
     }

@@ -3,7 +3,7 @@
 //! It is a view: a resource type is a kind in a group of its own, a resource is an object of that kind,
 //! and everything is written through the one path that all doors share. `door` says which request is for
 //! whom, `routes` is the table of all of them; `types`, `resources`, `events`, `plugins` and `cluster`
-//! answer; `admit` is what the write path asks; `draft7` knows schemas.
+//! answer; `admit` is what the write path asks, `webhooks` who else is; `draft7` knows schemas.
 
 pub mod admit;
 pub mod body;
@@ -13,6 +13,8 @@ mod door;
 pub mod draft7;
 pub mod error;
 mod events;
+#[cfg(test)]
+mod fixtures;
 pub mod ids;
 pub mod index;
 mod openapi;
@@ -23,6 +25,7 @@ mod resources;
 mod routes;
 pub mod types;
 pub mod view;
+pub mod webhooks;
 
 pub use admit::Webhooks;
 pub use body::Fields;

@@ -14,3 +14,6 @@ mod writer;
 pub use admission::{Act, Admission, Admissions, Denied};
 pub use operation::{Change, Operation, Written};
 pub use writer::{Refused, Writer};
+
+#[cfg(test)]
+mod tests;

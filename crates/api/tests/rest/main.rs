@@ -6,6 +6,7 @@ mod delete;
 mod description;
 mod doors;
 mod events;
+mod fuzz;
 mod guarded;
 mod list;
 mod resources;

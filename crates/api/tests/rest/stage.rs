@@ -16,6 +16,9 @@ use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 
+/// The kinds of workers, users, roles and webhooks.
+const DEFINITIONS: &str = include_str!("../../../../deploy/crds/no8s.yaml");
+
 pub const TYPES: &str = "/api/v1/resource-types";
 pub const RESOURCES: &str = "/api/v1/resources";
 pub const RECORDS: &str = "/apis/no8s.concert.dev/v1/dnsrecords";
@@ -89,7 +92,10 @@ impl Stage {
         let clock = Arc::new(HandClock::new());
         let config = Config::new(clock.clone(), Chance::seeded(1)).inline();
         let store = Local::open(Arc::new(Memory::new()), config).unwrap();
-        store.create(Object::from_value(worker_kind()).unwrap(), &By::actor("test")).await.unwrap();
+        let definitions: Vec<Value> = serde_saphyr::from_multiple(DEFINITIONS).unwrap();
+        for definition in definitions {
+            store.create(Object::from_value(definition).unwrap(), &By::actor("test")).await.unwrap();
+        }
         let ids = Ids::new(store.clone());
         let api = api(&store, Gate::open(), &clock, &ids);
         Self { api, store, clock, ids }
@@ -112,7 +118,7 @@ impl Stage {
 
     pub async fn worker(&self, name: &str, handles: Value) {
         let worker = json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Worker",
-            "metadata": {"name": name}, "spec": {"handles": handles}});
+            "metadata": {"name": name.replace('_', "-")}, "spec": {"name": name, "handles": handles}});
         self.store.create(Object::from_value(worker).unwrap(), &By::actor("test")).await.unwrap();
     }
 
@@ -236,17 +242,4 @@ pub fn spec() -> Value {
 /// The resource of the guide.
 pub fn record(name: &str) -> Value {
     json!({"name": name, "resource_type_name": "DnsRecord", "resource_type_version": "v1", "spec": spec()})
-}
-
-fn worker_kind() -> Value {
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "workers.concert.dev"},
-        "spec": {
-            "group": "concert.dev", "scope": "Cluster",
-            "names": {"plural": "workers", "singular": "worker", "kind": "Worker"},
-            "versions": [{"name": "v1alpha1", "served": true, "storage": true, "subresources": {"status": {}},
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}],
-        },
-    })
 }

@@ -11,7 +11,7 @@ pub(crate) use routes::{all, create, delete, get, get_by_name, update};
 use concert_model::no8s::{GROUP, is_ours, names};
 use concert_model::{GroupKind, ObjectKey};
 use concert_store::local::{DEFINITION_GROUP, DEFINITION_KIND};
-use concert_store::{Error, Local, PageRequest, Query, Store};
+use concert_store::{Error, Local, Store};
 
 /// The kind of kinds.
 pub fn definition_kind() -> GroupKind {
@@ -53,14 +53,21 @@ pub async fn find_any(store: &Local, name: &str, version: &str) -> Result<Option
     Ok(None)
 }
 
-/// All resource types, by name and version.
+/// All resource types, by name and version. Asks only for definitions of our kinds: there may be hundreds
+/// of others.
 ///
 /// # Errors
 /// [`Error::Unavailable`].
 pub async fn list(store: &Local) -> Result<Vec<Type>, Error> {
-    let page = store.list(&Query::all(definition_kind()), &PageRequest::whole()).await?;
-    let mut all: Vec<Type> =
-        page.items.iter().filter_map(Type::read).filter(|it| is_ours(&it.kind.group)).collect();
+    let cards = store.cards();
+    let mut all = Vec::new();
+    for card in cards.iter().filter(|card| is_ours(&card.kind.group_kind.group)) {
+        match store.get(&definition_key(&card.kind.plural, &card.kind.group_kind.group)).await {
+            Ok(definition) => all.extend(Type::read(&definition)),
+            Err(Error::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
     all.sort_by(|one, other| (&one.name, &one.version).cmp(&(&other.name, &other.version)));
     Ok(all)
 }

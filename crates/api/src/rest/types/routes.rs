@@ -7,13 +7,13 @@ use http::{Response, StatusCode};
 use serde_json::Value;
 
 use super::definition::{Type, Wish, build};
-use super::{definition_key, find, list};
+use super::{definition_key, find, find_any, list};
 use crate::kube::Body;
 use crate::rest::Fields;
 use crate::rest::call::{Call, answer, no_content};
 use crate::rest::draft7::Schema;
 use crate::rest::error::Error;
-use crate::write::Operation;
+use crate::write::{Operation, Refused};
 
 const NOT_FOUND: &str = "Resource type not found";
 const IN_USE: &str = "Cannot delete: resources still reference this type";
@@ -83,28 +83,33 @@ fn check_schema(schema: &Value) -> Result<(), Error> {
         .map_err(|why| Error::unprocessable(format!("Invalid JSON Schema (Draft 7): {why}")))
 }
 
+/// One that is on its way out is still there.
 async fn store_new(call: &Call<'_>, wish: &Wish<'_>) -> Result<Type, Error> {
-    let exists = || Error::conflict(format!("Resource type {}/{} already exists", wish.name, wish.version));
-    if find(call.store(), wish.name, wish.version).await?.is_some() {
-        return Err(exists());
-    }
-    let group = group_for(call, wish).await?;
-    let object = build(wish, &group, call.clock().now());
-    let object = Object::from_value(object).map_err(|error| Error::unprocessable(error.to_string()))?;
-    match call.write(Operation::Create(object)).await {
-        Ok(written) => {
-            Type::read(&written.into_object()).ok_or_else(|| Error::unavailable("a type was lost"))
+    for _ in 0..TRIES_MAX {
+        if find_any(call.store(), wish.name, wish.version).await?.is_some() {
+            break;
         }
-        Err(error) if error.code == StatusCode::CONFLICT => Err(exists()),
-        Err(error) => Err(error),
+        let group = group_for(call, wish).await?;
+        let object = build(wish, &group, call.clock().now());
+        let object = Object::from_value(object).map_err(|error| Error::unprocessable(error.to_string()))?;
+        match call.try_write(Operation::Create(object)).await {
+            Ok(written) => {
+                let written = Type::read(&written.into_object());
+                return written.ok_or_else(|| Error::unavailable("a type was lost"));
+            }
+            // Another version, or this one, was quicker.
+            Err(Refused::Store(concert_store::Error::AlreadyExists { .. })) => {}
+            Err(refused) => return Err(refused.into()),
+        }
     }
+    Err(Error::conflict(format!("Resource type {}/{} already exists", wish.name, wish.version)))
 }
 
 /// The group of a new type: the plain one if no other version has it, otherwise one of its own.
 async fn group_for(call: &Call<'_>, wish: &Wish<'_>) -> Result<String, Error> {
     let (name, plural) = (wish.name, names::plural(wish.name));
     let is_first = match call.store().get(&definition_key(&plural, GROUP)).await {
-        Ok(_) => false,
+        Ok(definition) => Type::read(&definition).is_none_or(|it| it.name != name),
         Err(concert_store::Error::NotFound { .. }) => true,
         Err(error) => return Err(error.into()),
     };
