@@ -48,6 +48,22 @@ pub fn plural(type_name: &str) -> String {
     plural
 }
 
+/// The name of the object that stands for a worker. Workers are called as people like, such as
+/// `dns_record`; what an object cannot be called is replaced, and what then could be mistaken gets a
+/// number of its own.
+pub fn worker_object(worker: &str) -> String {
+    let fits = |c: char| if c.is_ascii_lowercase() || c.is_ascii_digit() { c } else { '-' };
+    let plain: String = worker.chars().map(fits).take(200).collect();
+    if name::check_subdomain(worker).is_ok() {
+        return worker.to_owned();
+    }
+    // FNV-1a: stable over versions and machines, which names must be.
+    let hash = worker.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{}-{:08x}", plain.trim_matches('-'), hash >> 32).trim_start_matches('-').to_owned()
+}
+
 /// The name of a type must be able to be a kind.
 ///
 /// # Errors
@@ -102,6 +118,16 @@ mod tests {
         ] {
             assert_eq!(plural(name), many);
         }
+    }
+
+    #[test]
+    fn every_worker_has_an_object_of_its_own() {
+        assert_eq!(worker_object("dns-record"), "dns-record");
+        let odd = ["dns_record", "dns.record.", "DNS-record", "dns-Record", "_", "__", "ä", &"x".repeat(300)];
+        let names: std::collections::BTreeSet<String> = odd.iter().map(|it| worker_object(it)).collect();
+        assert_eq!(names.len(), odd.len());
+        assert!(names.iter().all(|it| name::check_subdomain(it).is_ok()), "{names:?}");
+        assert!(worker_object("dns_record").starts_with("dns-record-"));
     }
 
     #[test]

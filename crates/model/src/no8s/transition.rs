@@ -40,7 +40,7 @@ pub fn reported(object: &Object, report: &Report, moment: &Moment) -> Value {
     }
     match (report.phase, Resource(object).is_deleting()) {
         (Phase::Failed, _) => {
-            fail(object, &mut status, report.message.as_deref().unwrap_or_default(), moment)
+            fail(object, &mut status, report.message.as_deref().unwrap_or_default(), moment);
         }
         (_, true) => go(object, &mut status, moment),
         (Phase::Ready, false) => succeed(&mut status, moment),
