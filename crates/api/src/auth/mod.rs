@@ -22,6 +22,7 @@ mod rule;
 mod throttle;
 mod token;
 mod user;
+mod way_in;
 
 pub use access::Access;
 pub use bootstrap::{Bootstrap, bootstrap};
@@ -37,6 +38,7 @@ pub use rule::{Rule, covers};
 pub use throttle::{Attempt, Throttle};
 pub use token::{Issued, TokenError, issue, issue_for_user, sweep, token_kind};
 pub use user::User;
+pub use way_in::has_other_way_in;
 
 #[cfg(test)]
 mod fixtures;

@@ -22,7 +22,7 @@ use crate::kube::answer::whole;
 use crate::kube::content::{self, BoxError};
 use crate::kube::params::Params;
 use crate::kube::{Body, path};
-use crate::write::{Admissions, Writer};
+use crate::write::{Admissions, All, Writer};
 
 /// The first segments behind `/api/v1` that this door answers.
 const SEGMENTS: [&str; 9] = [
@@ -53,6 +53,8 @@ pub struct Parts {
     pub webhooks: Arc<dyn Webhooks>,
     /// Routes that live elsewhere.
     pub annexes: Vec<Arc<dyn Annex>>,
+    /// What else every door asks before it writes.
+    pub admissions: Vec<Admissions>,
 }
 
 /// Routes of this door that live elsewhere.
@@ -100,12 +102,13 @@ pub(crate) struct Inner {
 
 impl Door {
     pub(crate) fn new(parts: Parts, shared: Shared) -> Self {
-        let Parts { ids, node, webhooks, annexes } = parts;
+        let Parts { ids, node, webhooks, annexes, admissions } = parts;
         let Shared { store, gate, clock, watches, closing, body_bytes_max, query_bytes_max } = shared;
         let (index, kept) = (Arc::<Index>::default(), Arc::<Kept>::default());
         let known = (index.clone(), kept.clone());
-        let admission: Admissions =
+        let own: Admissions =
             Arc::new(Admit::new(store.clone(), clock.clone(), ids.clone(), known, webhooks));
+        let admission: Admissions = Arc::new(All([own].into_iter().chain(admissions).collect()));
         let writer = Writer::new(store.clone(), gate.clone()).with_admission(admission.clone());
         Self(Arc::new(Inner {
             store,

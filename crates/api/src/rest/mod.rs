@@ -3,9 +3,11 @@
 //! It is a view: a resource type is a kind in a group of its own, a resource is an object of that kind,
 //! and everything is written through the one path that all doors share. `door` says which request is for
 //! whom, `routes` is the table of all of them; `types`, `resources`, `events`, `plugins` and `cluster`
-//! answer; `admit` is what the write path asks, `webhooks` who else is; `draft7` knows schemas.
+//! answer; `auth`, `users`, `roles` and `webhooks` are an annex of it; `admit` is what the write path asks;
+//! `draft7` knows schemas.
 
 pub mod admit;
+pub mod auth;
 pub mod body;
 pub mod call;
 mod cluster;
@@ -21,13 +23,17 @@ mod openapi;
 pub mod owners;
 mod plugins;
 pub mod query;
+mod records;
 mod resources;
+mod roles;
 mod routes;
 pub mod types;
+mod users;
 pub mod view;
 pub mod webhooks;
 
 pub use admit::Webhooks;
+pub use auth::{Accounts, BadAdmin, FirstAdmin};
 pub use body::Fields;
 pub use call::Call;
 pub use cluster::Node;

@@ -6,12 +6,14 @@
 //! [`Admission`] says to objects of the kinds it concerns. Then it is committed.
 
 mod admission;
+mod all;
 mod judge;
 mod operation;
 mod pin;
 mod writer;
 
 pub use admission::{Act, Admission, Admissions, Denied};
+pub use all::All;
 pub use operation::{Change, Operation, Written};
 pub use writer::{Refused, Writer};
 

@@ -216,7 +216,16 @@ fn api(store: &Local, gate: Gate, clock: &Arc<HandClock>, ids: &Ids) -> Api {
         audit: Audit::off(),
         limits: Limits::default(),
     };
-    Api::with_rest(parts, rest::Parts { ids: ids.clone(), node, annexes: Vec::new(), webhooks: Arc::new(()) })
+    Api::with_rest(
+        parts,
+        rest::Parts {
+            ids: ids.clone(),
+            node,
+            annexes: Vec::new(),
+            admissions: Vec::new(),
+            webhooks: Arc::new(()),
+        },
+    )
 }
 
 /// The type of the guide.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use concert_store::{Clock, Error, Local, PageRequest, Query, Store};
 use http::StatusCode;
 use serde_json::{Value, json};
@@ -11,6 +12,7 @@ use super::client::{Client, NoAnswer};
 use super::declared::{Webhook, webhook_kind};
 use super::patch;
 use crate::auth::User;
+use crate::rest::admit::Webhooks;
 use crate::write::{Act, Denied};
 
 /// Most of a webhook's own words that are passed on.
@@ -40,14 +42,48 @@ impl Chain {
         Self { store, client: Arc::new(client) }
     }
 
-    /// Asks whether `user` may do this to a resource, in the form REST shows it: `new` is what it would
-    /// be, or for a deletion what it is; `old` what it was. Mutating webhooks may change `new["spec"]`.
-    /// Whether the spec still fits its schema then is for the caller to see.
-    ///
-    /// # Errors
-    /// [`Denied::Forbidden`] with the words of the webhook that said no, or that did not answer although
-    /// it must; then `new` is as it was.
-    pub async fn admit(
+    /// Those to ask, in order. Read anew each time: one that was taken away is not asked.
+    async fn concerned(&self, operation: &str, resource: &Value) -> Result<Vec<Webhook>, Denied> {
+        let page = match self.store.list(&Query::all(webhook_kind()), &PageRequest::whole()).await {
+            Ok(page) => page,
+            Err(Error::UnknownKind { .. }) => return Ok(Vec::new()),
+            Err(error) => return Err(error.into()),
+        };
+        let text = |field: &str| resource.get(field).and_then(Value::as_str).unwrap_or_default();
+        let (resource_type, version) = (text("resource_type_name"), text("resource_type_version"));
+        let all = page.items.iter().map(|encoded| Webhook::read(&encoded.decode()));
+        let mut webhooks: Vec<_> = all.filter(|it| it.concerns(operation, resource_type, version)).collect();
+        webhooks.sort_by_key(Webhook::rank);
+        Ok(webhooks)
+    }
+
+    /// The answer of one; none if it has none and needs none.
+    async fn ask(&self, webhook: &Webhook, question: &Value) -> Result<Option<Answer>, Denied> {
+        match self.call(webhook, question).await {
+            Ok(answer) => Ok(Some(answer)),
+            Err(error) if webhook.is_optional => {
+                tracing::warn!(webhook = %webhook.name, %error, "webhook failed and is ignored");
+                Ok(None)
+            }
+            Err(error) => {
+                tracing::warn!(webhook = %webhook.name, %error, "webhook failed and the request is refused");
+                Err(Denied::Forbidden(format!("Admission webhook {} failed: {error}", webhook.name)))
+            }
+        }
+    }
+
+    async fn call(&self, webhook: &Webhook, question: &Value) -> Result<Answer, NoAnswer> {
+        let address = Address::parse(&webhook.url).map_err(|error| NoAnswer(error.to_string()))?;
+        let body = question.to_string().into_bytes();
+        let (code, bytes) = self.client.post(&address, body, webhook.timeout).await?;
+        read(&webhook.name, code, &bytes)
+    }
+}
+
+#[async_trait]
+impl Webhooks for Chain {
+    /// Mutating webhooks may change `new["spec"]`; a refusal leaves it as it was.
+    async fn admit(
         &self,
         user: &User,
         act: Act,
@@ -87,43 +123,6 @@ impl Chain {
         }
         new["spec"] = question["resource"]["spec"].take();
         Ok(())
-    }
-
-    /// Those to ask, in order. Read anew each time: one that was taken away is not asked.
-    async fn concerned(&self, operation: &str, resource: &Value) -> Result<Vec<Webhook>, Denied> {
-        let page = match self.store.list(&Query::all(webhook_kind()), &PageRequest::whole()).await {
-            Ok(page) => page,
-            Err(Error::UnknownKind { .. }) => return Ok(Vec::new()),
-            Err(error) => return Err(error.into()),
-        };
-        let text = |field: &str| resource.get(field).and_then(Value::as_str).unwrap_or_default();
-        let (resource_type, version) = (text("resource_type_name"), text("resource_type_version"));
-        let all = page.items.iter().map(|encoded| Webhook::read(&encoded.decode()));
-        let mut webhooks: Vec<_> = all.filter(|it| it.concerns(operation, resource_type, version)).collect();
-        webhooks.sort_by_key(Webhook::rank);
-        Ok(webhooks)
-    }
-
-    /// The answer of one; none if it has none and needs none.
-    async fn ask(&self, webhook: &Webhook, question: &Value) -> Result<Option<Answer>, Denied> {
-        match self.call(webhook, question).await {
-            Ok(answer) => Ok(Some(answer)),
-            Err(error) if webhook.is_optional => {
-                tracing::warn!(webhook = %webhook.name, %error, "webhook failed and is ignored");
-                Ok(None)
-            }
-            Err(error) => {
-                tracing::warn!(webhook = %webhook.name, %error, "webhook failed and the request is refused");
-                Err(Denied::Forbidden(format!("Admission webhook {} failed: {error}", webhook.name)))
-            }
-        }
-    }
-
-    async fn call(&self, webhook: &Webhook, question: &Value) -> Result<Answer, NoAnswer> {
-        let address = Address::parse(&webhook.url).map_err(|error| NoAnswer(error.to_string()))?;
-        let body = question.to_string().into_bytes();
-        let (code, bytes) = self.client.post(&address, body, webhook.timeout).await?;
-        read(&webhook.name, code, &bytes)
     }
 }
 

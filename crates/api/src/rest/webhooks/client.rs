@@ -54,6 +54,7 @@ impl Client {
         Self { clock, calls: Semaphore::new(CALLS_MAX), tls: OnceLock::new() }
     }
 
+    #[cfg(test)]
     /// The same, trusting these certificates instead of those of the operating system.
     pub fn trusting(self, roots: RootCertStore) -> Self {
         let tls = OnceLock::from(Arc::new(config(roots)));

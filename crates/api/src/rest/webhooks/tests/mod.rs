@@ -16,6 +16,7 @@ use stub::{Reply, Stub};
 use super::Chain;
 use super::client::Client;
 use crate::auth::User;
+use crate::rest::admit::Webhooks as _;
 use crate::rest::fixtures::World;
 use crate::write::{Act, Denied};
 
