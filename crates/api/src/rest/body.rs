@@ -266,6 +266,12 @@ impl<'a> Fields<'a> {
         self.wrong.push(wrong);
     }
 
+    /// The same, without repeating what was sent: it is too much.
+    pub fn refuse_unshown(&mut self, name: &str, rule: &str) {
+        let wrong = Wrong::value(self.place(name), rule, Value::Null);
+        self.wrong.push(wrong);
+    }
+
     /// True if something is wrong with this field already.
     pub fn is_noted(&self, name: &str) -> bool {
         self.wrong.iter().any(|wrong| wrong.place.get(self.place.len()) == Some(&json!(name)))
