@@ -9,6 +9,7 @@ pub mod error;
 pub mod kube;
 pub mod listen;
 pub mod rest;
+pub mod workers;
 pub mod write;
 
 pub use error::Error;

@@ -94,7 +94,7 @@ mod tests {
 
     fn worker(name: &str, handles: &[Handle]) -> Worker {
         let (concurrency, terms) = (1, Default::default());
-        Worker { name: name.into(), handles: handles.to_vec(), concurrency, resync: None, terms }
+        Worker { name: name.into(), handles: handles.to_vec(), concurrency, terms }
     }
 
     fn type_of(name: &str, version: Option<&str>) -> Handle {

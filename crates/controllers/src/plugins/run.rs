@@ -155,7 +155,7 @@ impl Registry {
 
     fn settings(&self, worker: &Worker) -> Settings {
         let rules = self.parts.rules;
-        let rules = Rules { drift: worker.resync.unwrap_or(rules.drift), ..rules };
+        let rules = Rules { drift: worker.terms.resync.unwrap_or(rules.drift), ..rules };
         Settings { concurrency: worker.concurrency, rules }
     }
 

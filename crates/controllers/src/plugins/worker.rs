@@ -31,9 +31,7 @@ pub struct Worker {
     pub handles: Vec<Handle>,
     /// Most items of one kind that its hosts have at a time.
     pub concurrency: usize,
-    /// How often what is ready is looked at; as usual if none.
-    pub resync: Option<Duration>,
-    /// How long leases are.
+    /// How long leases are, and how often what is ready is looked at.
     pub terms: Terms,
 }
 
@@ -60,10 +58,10 @@ impl Worker {
             concurrency: spec["concurrency"]
                 .as_u64()
                 .map_or(CONCURRENCY, |it| usize::try_from(it).unwrap_or(CONCURRENCY)),
-            resync: seconds("resyncSeconds"),
             terms: Terms {
                 lease: seconds("leaseSeconds").unwrap_or(usual.lease),
                 deadline: seconds("deadlineSeconds").unwrap_or(usual.deadline),
+                resync: seconds("resyncSeconds"),
             },
         }
     }

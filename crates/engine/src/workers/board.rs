@@ -50,11 +50,13 @@ pub struct Terms {
     pub lease: Duration,
     /// With any number of them.
     pub deadline: Duration,
+    /// How often what is as it should be is looked at; as usual if none.
+    pub resync: Option<Duration>,
 }
 
 impl Default for Terms {
     fn default() -> Self {
-        Self { lease: Duration::from_secs(60), deadline: Duration::from_secs(600) }
+        Self { lease: Duration::from_secs(60), deadline: Duration::from_secs(600), resync: None }
     }
 }
 
@@ -89,6 +91,11 @@ impl Board {
     /// Sets how long leases of `worker` are from now on.
     pub fn set_terms(&self, worker: &str, terms: Terms) {
         self.with(worker, |pool, _| pool.terms = terms);
+    }
+
+    /// How long leases of `worker` are.
+    pub fn terms(&self, worker: &str) -> Terms {
+        self.lock().pools.get(worker).map_or_else(Terms::default, |it| it.terms)
     }
 
     /// Forgets a worker: its leases end as if they had run out, who waits gets nothing.

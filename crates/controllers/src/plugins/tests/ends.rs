@@ -16,7 +16,10 @@ async fn a_plugin_that_does_well_makes_it_ready_and_is_asked_again_after_the_dri
     let history = world.history(1).await;
     assert_eq!((history.len(), history[0].outcome.as_str(), history[0].generation), (1, "completed", 1));
     assert_eq!(history[0].details["trigger_reason"], "initial");
-    assert_eq!((&history[0].details["name"], &history[0].details["error_message"]), (&json!("r1"), &json!(null)));
+    assert_eq!(
+        (&history[0].details["name"], &history[0].details["error_message"]),
+        (&json!("r1"), &json!(null))
+    );
     world.pass(298).await;
     assert!(world.claim("h", 1).await.is_empty());
     world.pass(3).await;
