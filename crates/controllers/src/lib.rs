@@ -5,3 +5,4 @@
 mod fixtures;
 pub mod gc;
 pub mod managed;
+pub mod plugins;

@@ -22,6 +22,7 @@ pub mod source;
 mod spread;
 pub mod tasks;
 pub mod watched;
+pub mod workers;
 
 #[cfg(test)]
 mod fixtures;

@@ -71,12 +71,14 @@ pub struct Failure {
     pub text: Arc<str>,
     /// Whether the target that the breaker guards is to blame.
     pub is_of_target: bool,
+    /// When to try again, if that is known better than by back-off.
+    pub after: Option<Duration>,
 }
 
 impl Failure {
     /// A failure of the target, in words.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
-        Self { text: text.into(), is_of_target: true }
+        Self { text: text.into(), is_of_target: true, after: None }
     }
 
     /// A failure of the target: the error and all its causes.
@@ -84,6 +86,12 @@ impl Failure {
         let chain = std::iter::successors(Some(error), |it| it.source());
         let texts: Vec<String> = chain.map(ToString::to_string).collect();
         Self::new(texts.join(": "))
+    }
+
+    /// The same, to be tried again after exactly this time.
+    pub fn retried_after(mut self, after: Duration) -> Self {
+        self.after = Some(after);
+        self
     }
 
     /// The same, but the target is not to blame: its breaker does not count it.

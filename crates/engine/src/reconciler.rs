@@ -9,6 +9,7 @@ use concert_store::Fence;
 
 use crate::outcome::Outcome;
 use crate::queue::{Lane, Reasons};
+use crate::workers::Permit;
 
 /// Makes the world match one object.
 ///
@@ -48,6 +49,8 @@ pub struct Request {
     pub fence: Option<Fence>,
     /// When the run is dropped, by the clock's `elapsed`.
     pub deadline: Duration,
+    /// Whom it runs for, where runs start on demand only.
+    pub permit: Option<Arc<Permit>>,
 }
 
 /// What a run draws on, by labels that controllers may share.

@@ -12,6 +12,7 @@ pub mod field;
 pub mod key;
 pub mod metadata;
 pub mod name;
+pub mod no8s;
 pub mod object;
 pub mod owner;
 pub mod patch;

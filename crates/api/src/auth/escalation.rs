@@ -2,16 +2,18 @@
 //!
 //! A role may only hold what its writer holds, unless they may `escalate`; a binding may only refer to
 //! a role that its writer holds, unless they may `bind` it; a token may only be for somebody whom its
-//! writer may `impersonate`. The write path asks before it commits, whatever kind of write it is.
+//! writer may `impersonate`, and so may a user who can log in. The write path asks before it commits, whatever kind of write it is.
 
 use std::sync::Arc;
 
 use concert_model::{GroupKind, Object};
 use serde_json::Value;
 
+use super::custom_role::{CustomRole, custom_role_kind};
 use super::gate::Refusal;
 use super::guard::{Guard, KINDS};
 use super::index::{GROUP, role_place};
+use super::person::{Person, person_kind};
 use super::rule::{Rule, covers};
 use super::token::{Held, token_kind};
 use super::user::account_of;
@@ -19,7 +21,8 @@ use super::{Access, Gate, User, access, defaults};
 
 /// Whether writes of this kind must go through [`Gate::check_write`].
 pub fn is_sensitive(kind: &GroupKind) -> bool {
-    (&*kind.group == GROUP && KINDS.contains(&&*kind.kind)) || *kind == token_kind()
+    (&*kind.group == GROUP && KINDS.contains(&&*kind.kind))
+        || [token_kind(), person_kind(), custom_role_kind()].contains(kind)
 }
 
 impl Gate {
@@ -51,6 +54,18 @@ impl Gate {
             ("Token", Some(("concert.dev", _))) if !is_same("spec") => {
                 let Some(holder) = Held::read(new).and_then(|held| held.user()) else { return Ok(()) };
                 self.check_token(user, &holder.name, &given_groups(new)).await
+            }
+            ("User", Some(("concert.dev", _))) => {
+                let (old, new) = (old.map(Person::read), Person::read(new));
+                if old.as_ref() == Some(&new) {
+                    return Ok(());
+                }
+                // Who may let somebody in, or out of suspension, or change what they may, may be them.
+                self.check_token(user, &new.name, &new.groups()).await
+            }
+            ("CustomRole", Some(("concert.dev", _))) if !is_same("spec") => {
+                let rules = CustomRole::read(new).ceiling();
+                self.check_role_change(user, "", &format!("no8s:{}", new.name()), &rules, false).await
             }
             _ => Ok(()),
         }

@@ -6,13 +6,14 @@ use concert_store::{Clock, Local};
 use http::HeaderMap;
 
 use super::guard::Guard;
+use super::jwt::Keys;
 use super::rule::Rule;
 use super::{Access, User};
 
 /// Why somebody may not.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// Nobody can tell who calls.
+    /// Nobody can tell who calls, for this reason, in the words that no8s' clients know.
     #[error("{0}")]
     Unauthenticated(String),
     /// It is known who calls, and that they may not.
@@ -26,7 +27,7 @@ pub enum Refusal {
 /// Says who calls and what they may do. Cheap to clone.
 ///
 /// # Guarantees
-/// An answer is never older than the request: a token, an account, a role or a binding that was taken
+/// An answer is never older than the request: a token, a user, an account, a role or a binding that was taken
 /// away before the request came counts no more, and one that was given counts already.
 #[derive(Clone)]
 pub struct Gate(Arc<Mode>);
@@ -46,7 +47,17 @@ impl Gate {
 
     /// One that goes by the tokens and roles in `store`. Nothing is read yet.
     pub fn guarded(store: Local, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Mode::Guarded(Guard::new(store, clock))))
+        Self(Arc::new(Mode::Guarded(Guard::new(store, clock, None))))
+    }
+
+    /// The same; the tokens that a login with a password gives, signed with `keys`, count as well.
+    pub fn guarded_with_logins(store: Local, clock: Arc<dyn Clock>, keys: Keys) -> Self {
+        Self(Arc::new(Mode::Guarded(Guard::new(store, clock, Some(keys)))))
+    }
+
+    /// True if everybody may do everything.
+    pub fn is_open(&self) -> bool {
+        matches!(&*self.0, Mode::Open)
     }
 
     /// Who sent these headers; [`User::anonymous`] if they do not say.

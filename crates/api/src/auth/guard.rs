@@ -1,6 +1,6 @@
 //! Answers from the store that are never older than the question.
 //!
-//! Tokens and accounts are read anew for each request: one row each. Roles and bindings are indexed in
+//! Tokens, people and accounts are read anew for each request: one row each. Roles and bindings are indexed in
 //! memory, and the index may be old. That is enough: whatever it grants rests on two or three objects,
 //! which are read and compared before the grant counts, and whatever it does not grant is asked again of
 //! an index that is as new as the store. So taking something away works at once, giving it works at once,
@@ -8,7 +8,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use concert_model::{GroupKind, Revision};
+use concert_model::{Encoded, GroupKind, ObjectKey, Revision};
 use concert_store::{Clock, Error, Local, PageRequest, Query, Store};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
@@ -16,11 +16,13 @@ use tokio::sync::Mutex;
 
 use super::gate::Refusal;
 use super::index::{GROUP, Index, Witness};
+use super::jwt::{self, BadToken, Keys};
+use super::person::{Person, person_kind};
 use super::token::{self, Held};
 use super::{Access, User};
 
-/// What answers whoever cannot be told apart from anybody else.
-const UNAUTHORIZED: &str = "Unauthorized";
+/// What answers whoever does not say who they are, or not in a way we know.
+const NO_TOKEN: &str = "Missing or invalid Authorization header";
 
 /// Paths that anybody may read, so that probes need no token.
 const PUBLIC: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/version/"];
@@ -31,35 +33,84 @@ pub(super) const KINDS: [&str; 4] = ["ClusterRole", "ClusterRoleBinding", "Role"
 pub(super) struct Guard {
     store: Local,
     clock: Arc<dyn Clock>,
+    /// None where nobody logs in with a password.
+    keys: Option<Keys>,
     index: RwLock<Arc<Index>>,
     /// Held by who reads the index anew; who waits for it finds it read.
     reading: Mutex<()>,
 }
 
 impl Guard {
-    pub(super) fn new(store: Local, clock: Arc<dyn Clock>) -> Self {
-        Self { store, clock, index: RwLock::default(), reading: Mutex::new(()) }
+    pub(super) fn new(store: Local, clock: Arc<dyn Clock>, keys: Option<Keys>) -> Self {
+        Self { store, clock, keys, index: RwLock::default(), reading: Mutex::new(()) }
     }
 
     pub(super) async fn authenticate(&self, headers: &HeaderMap) -> Result<User, Refusal> {
-        let unknown = || Refusal::Unauthenticated(UNAUTHORIZED.to_owned());
-        let Some(token) = bearer(headers).map_err(|()| unknown())? else { return Ok(User::anonymous()) };
-        let (key, hash) = token::locate(token).ok_or_else(unknown)?;
-        let object = match self.store.get(&key).await {
-            Ok(object) if object.head().deleted_at.is_none() => object,
-            Ok(_) | Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => return Err(unknown()),
-            Err(error) => return Err(unavailable(&error)),
+        let Some(token) = bearer(headers).map_err(|()| unknown(NO_TOKEN))? else {
+            return Ok(User::anonymous());
         };
-        let held = Held::read(&object.decode()).filter(|it| it.is_of(&hash)).ok_or_else(unknown)?;
+        if let Some(held) = self.token(token).await? {
+            return self.holder(&held).await;
+        }
+        match &self.keys {
+            Some(keys) if jwt::is_like_token(token) => self.logged_in(keys, token).await,
+            _ => Err(invalid("Not enough segments")),
+        }
+    }
+
+    /// The `Token` object of a token; none if it is no such token.
+    async fn token(&self, token: &str) -> Result<Option<Held>, Refusal> {
+        let Some((key, hash)) = token::locate(token) else { return Ok(None) };
+        let object = self.find(&key).await?;
+        let held = object.filter(|object| object.head().deleted_at.is_none()).map(|object| object.decode());
+        Ok(held.and_then(|object| Held::read(&object)).filter(|held| held.is_of(&hash)))
+    }
+
+    /// Who holds a token.
+    async fn holder(&self, held: &Held) -> Result<User, Refusal> {
         if held.is_expired(self.clock.now()) {
-            return Err(unknown());
+            return Err(unknown(&BadToken::Expired.to_string()));
         }
-        if let Some(account) = &held.account
-            && !account.is_there(&self.store).await.map_err(|error| unavailable(&error))?
-        {
-            return Err(unknown());
+        if let Some(account) = &held.account {
+            let is_there = account.is_there(&self.store).await.map_err(|error| unavailable(&error))?;
+            return held.user().filter(|_| is_there).ok_or_else(|| invalid("the account is gone"));
         }
-        held.user().ok_or_else(unknown)
+        let user = held.user().ok_or_else(|| invalid("it is nobody's"))?;
+        // Who was suspended is out, whichever way they came in.
+        match self.person(&user.name).await? {
+            Some(person) if !person.is_active => Err(invalid("the user is suspended")),
+            _ => Ok(user),
+        }
+    }
+
+    /// Who logged in. What the token says of their rights is not looked at: the user is, as it is now.
+    async fn logged_in(&self, keys: &Keys, token: &str) -> Result<User, Refusal> {
+        let claims = keys.check(token, self.clock.now()).map_err(|bad| unknown(&bad.to_string()))?;
+        let person = self.person(&claims.username).await?;
+        let person = person.filter(|it| it.id.is_some_and(|id| id.to_string() == claims.sub));
+        let Some(person) = person else { return Err(invalid("there is no such user")) };
+        if !person.is_active {
+            return Err(invalid("the user is suspended"));
+        }
+        let password = person.password_hash.as_ref().map(|hash| keys.fingerprint(hash));
+        if password.as_ref() != Some(&claims.pwd) {
+            return Err(invalid("the password was changed"));
+        }
+        Ok(person.user())
+    }
+
+    /// The person of this name.
+    async fn person(&self, name: &str) -> Result<Option<Person>, Refusal> {
+        let object = self.find(&ObjectKey::cluster(person_kind(), name)).await?;
+        Ok(object.map(|object| Person::read(&object.decode())))
+    }
+
+    async fn find(&self, key: &ObjectKey) -> Result<Option<Encoded>, Refusal> {
+        match self.store.get(key).await {
+            Ok(object) => Ok(Some(object)),
+            Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => Ok(None),
+            Err(error) => Err(unavailable(&error)),
+        }
     }
 
     pub(super) async fn authorise(&self, user: &User, access: &Access<'_>) -> Result<(), Refusal> {
@@ -67,7 +118,7 @@ impl Guard {
             return Ok(());
         }
         if user.is_anonymous() {
-            return Err(Refusal::Unauthenticated(UNAUTHORIZED.to_owned()));
+            return Err(unknown(NO_TOKEN));
         }
         if self.may(user, access).await? { Ok(()) } else { Err(Refusal::Forbidden(access.refusal(user))) }
     }
@@ -136,6 +187,14 @@ impl Guard {
 
 fn is_public(access: &Access<'_>) -> bool {
     matches!(access, Access::Path { verb: "get" | "head", path } if PUBLIC.contains(path))
+}
+
+fn unknown(why: &str) -> Refusal {
+    Refusal::Unauthenticated(why.to_owned())
+}
+
+fn invalid(why: &'static str) -> Refusal {
+    unknown(&BadToken::Invalid(why).to_string())
 }
 
 fn unavailable(error: &Error) -> Refusal {

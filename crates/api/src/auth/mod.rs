@@ -1,28 +1,44 @@
 //! Who calls, and what they may do.
 //!
-//! [`Gate`] is the door. Tokens are `Token` objects (`token`), rights are the RBAC kinds of Kubernetes:
-//! `rule` is one rule as a plain function, `index` all of them at one moment, `guard` the reads that keep
-//! an answer current, `escalation` what keeps people from giving away more than they have, `bootstrap`
-//! what a new store starts with.
+//! [`Gate`] is the door. Tokens are `Token` objects (`token`), or what a login gave (`jwt`) to somebody
+//! with a `User` object (`person`) and the right `password`, `throttle` times at most. Rights are the RBAC
+//! kinds of Kubernetes: `rule` is one rule as a plain function, `index` all of them at one moment, `guard`
+//! the reads that keep an answer current, `custom_role` what a role by resource type comes to,
+//! `escalation` what keeps people from giving away more than they have, `bootstrap` what a new store
+//! starts with.
 
 mod access;
 mod bootstrap;
+mod custom_role;
 mod defaults;
 mod escalation;
 mod gate;
 mod guard;
 mod index;
+mod jwt;
+mod password;
+mod person;
 mod rule;
+mod throttle;
 mod token;
 mod user;
+mod way_in;
 
 pub use access::Access;
 pub use bootstrap::{Bootstrap, bootstrap};
+pub use custom_role::{CustomRole, Served, custom_role_kind, is_operation, is_system_permission};
 pub use escalation::is_sensitive;
 pub use gate::{Gate, Refusal};
+pub use jwt::{BadToken, Claims, Keys};
+pub use password::{
+    BYTES_MAX as PASSWORD_BYTES_MAX, Busy, CHARACTERS_MIN as PASSWORD_CHARACTERS_MIN, Passwords,
+};
+pub use person::{Person, person_kind, role_group};
 pub use rule::{Rule, covers};
+pub use throttle::{Attempt, Throttle};
 pub use token::{Issued, TokenError, issue, issue_for_user, sweep, token_kind};
 pub use user::User;
+pub use way_in::has_other_way_in;
 
 #[cfg(test)]
 mod fixtures;

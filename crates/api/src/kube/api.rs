@@ -23,6 +23,7 @@ use crate::audit::{Audit, Record};
 use crate::auth::{Access, Gate, User};
 use crate::error::{Error, Naming};
 use crate::listen::Peer;
+use crate::rest::{self, Door};
 use crate::write::Writer;
 
 /// What an API is made of.
@@ -77,6 +78,7 @@ pub(crate) struct Inner {
     pub(crate) watches: Arc<Semaphore>,
     pub(crate) closing: tokio::sync::watch::Sender<bool>,
     limits: Limits,
+    rest: Option<Door>,
 }
 
 /// One request about objects, after it was let in.
@@ -105,9 +107,34 @@ impl Call<'_> {
 impl Api {
     /// An API over `parts`.
     pub fn new(parts: Parts) -> Self {
+        Self::open(parts, None)
+    }
+
+    /// The same, with the REST door beside it: what that admits is asked of every write.
+    pub fn with_rest(parts: Parts, rest: rest::Parts) -> Self {
+        Self::open(parts, Some(rest))
+    }
+
+    fn open(parts: Parts, rest: Option<rest::Parts>) -> Self {
         let Parts { store, gate, clock, chance, extensions, audit, limits } = parts;
+        let watches = Arc::new(Semaphore::new(limits.watches_max.min(Semaphore::MAX_PERMITS)));
+        let closing = tokio::sync::watch::Sender::new(false);
+        let shared = || rest::Shared {
+            store: store.clone(),
+            gate: gate.clone(),
+            clock: clock.clone(),
+            watches: watches.clone(),
+            closing: closing.clone(),
+            body_bytes_max: limits.body_bytes_max,
+            query_bytes_max: limits.query_bytes_max,
+        };
+        let rest = rest.map(|rest| Door::new(rest, shared()));
+        let mut writer = Writer::new(store.clone(), gate.clone());
+        if let Some(rest) = &rest {
+            writer = writer.with_admission(rest.admission());
+        }
         Self(Arc::new(Inner {
-            writer: Writer::new(store.clone(), gate.clone()),
+            writer,
             catalogues: Catalogues::new(store.clone()),
             store,
             gate,
@@ -116,9 +143,10 @@ impl Api {
             extensions,
             audit,
             lines: Lines::new(),
-            watches: Arc::new(Semaphore::new(limits.watches_max.min(Semaphore::MAX_PERMITS))),
-            closing: tokio::sync::watch::Sender::new(false),
+            watches,
+            closing,
             limits,
+            rest,
         }))
     }
 
@@ -156,6 +184,9 @@ impl Inner {
         B::Data: Buf,
         B::Error: Into<BoxError>,
     {
+        if let Some(rest) = self.rest_for(head) {
+            return Ok(rest.handle(head, body, caller).await);
+        }
         let params = Params::read(head.uri.query(), self.limits.query_bytes_max)?;
         let user = self.gate.authenticate(&head.headers).await.map_err(|e| Error::refused(e, None))?;
         let user = &*caller.insert(user);
@@ -171,12 +202,17 @@ impl Inner {
         self.objects(user, head, verb, &address, &params, &body).await
     }
 
+    /// The REST door, if a request is for it.
+    fn rest_for(&self, head: &Head) -> Option<&Door> {
+        self.rest.as_ref().filter(|rest| rest.takes(head))
+    }
+
     /// Writes down who asked for what.
     fn note(&self, head: &Head, user: Option<&User>, started: Duration, code: u16) {
         let params = Params::read(head.uri.query(), self.limits.query_bytes_max).unwrap_or_default();
         let (path, method) = (head.uri.path(), head.method.as_str().to_ascii_lowercase());
         let mut record = match path::parse(path) {
-            Some(Target::Objects(address)) => {
+            Some(Target::Objects(address)) if self.rest_for(head).is_none() => {
                 let verb = verb(&head.method, &address, &params).unwrap_or("unknown");
                 Record::new(self.clock.now(), user, Some(&access(verb, &address)), code)
             }

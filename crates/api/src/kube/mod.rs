@@ -5,19 +5,19 @@
 //! served; `objects`, `list`, `watch` and `change` do the work; `discovery` and `openapi` describe it.
 
 mod accept;
-mod answer;
+pub(crate) mod answer;
 mod api;
 mod catalogue;
 mod change;
-mod content;
+pub(crate) mod content;
 mod discovery;
 mod extensions;
 mod hash;
 mod list;
 mod objects;
 mod openapi;
-mod params;
-mod path;
+pub(crate) mod params;
+pub(crate) mod path;
 mod protobuf;
 mod reviews;
 mod splice;

@@ -47,6 +47,11 @@ impl<'a> Params<'a> {
         }
     }
 
+    /// The names of all that were given.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| &**name)
+    }
+
     /// The text of a parameter; none if it is absent or empty.
     pub(crate) fn text(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == name);

@@ -113,7 +113,9 @@ fn is_watch<B>(request: &Request<B>) -> bool {
         let (name, value) = pair.split_once('=').unwrap_or((pair, "true"));
         name == "watch" && !matches!(value, "" | "0" | "false" | "False" | "FALSE" | "f" | "F")
     };
-    request.uri().query().is_some_and(|query| query.split('&').any(is_set))
+    let uri = request.uri();
+    uri.query().is_some_and(|query| query.split('&').any(is_set))
+        || crate::rest::is_stream(request.method(), uri, request.headers())
 }
 
 /// Nothing of ours is to be kept by caches or guessed at by browsers.
@@ -137,6 +139,10 @@ mod tests {
             ("/a?watch=0", false),
             ("/a?awatch=1", false),
             ("/a", false),
+            ("/api/v1/events", true),
+            ("/api/v1/events?limit=1", false),
+            ("/api/v1/resources/7/events", true),
+            ("/api/v1/resources/7/history", false),
         ] {
             let request = Request::builder().uri(query).body(()).unwrap();
             assert_eq!(is_watch(&request), expected, "{query}");

@@ -63,6 +63,15 @@ pub enum Written {
 
 impl Written {
     /// The object, whatever became of it.
+    pub fn object(&self) -> &Encoded {
+        match self {
+            Written::Created(object)
+            | Written::Updated(object)
+            | Written::Deleted(Deleted::Gone(object) | Deleted::Waiting(object)) => object,
+        }
+    }
+
+    /// The object, whatever became of it.
     pub fn into_object(self) -> Encoded {
         match self {
             Written::Created(object) | Written::Updated(object) => object,

@@ -1,13 +1,15 @@
 //! From an operation to a commit.
 
+use std::sync::Arc;
+
 use concert_model::{Encoded, GroupKind, ObjectKey};
 use concert_store::{By, Error, Local, Part, Store, Warnings};
 
-use super::{Change, Operation, Written, pin};
+use super::{Admissions, Change, Denied, Operation, Written, pin};
 use crate::auth::{Access, Gate, Refusal, User, is_sensitive};
 
 /// Tries at a write that others keep overtaking, where it may be tried again at all.
-const TRIES_MAX: usize = 16;
+pub(super) const TRIES_MAX: usize = 16;
 
 /// Why a write did not happen.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +17,9 @@ pub enum Refused {
     /// The caller may not.
     #[error(transparent)]
     Gate(#[from] Refusal),
+    /// Somebody who is asked about objects of this kind says no.
+    #[error(transparent)]
+    Denied(#[from] Denied),
     /// The store will not.
     #[error(transparent)]
     Store(#[from] Error),
@@ -23,14 +28,21 @@ pub enum Refused {
 /// Writes on behalf of users. Cheap to clone.
 #[derive(Clone)]
 pub struct Writer {
-    store: Local,
-    gate: Gate,
+    pub(super) store: Local,
+    pub(super) gate: Gate,
+    pub(super) admission: Admissions,
 }
 
 impl Writer {
     /// One that writes to `store` what `gate` lets through.
     pub fn new(store: Local, gate: Gate) -> Self {
-        Self { store, gate }
+        Self { store, gate, admission: Arc::new(()) }
+    }
+
+    /// The same, that asks `admission` first.
+    #[must_use]
+    pub fn with_admission(self, admission: Admissions) -> Self {
+        Self { admission, ..self }
     }
 
     /// Does `operation` for `user`, who was allowed its verb already.
@@ -40,6 +52,9 @@ impl Writer {
     /// [`Refused::Store`] for everything else.
     pub async fn write(&self, user: &User, operation: Operation, by: &By) -> Result<Written, Refused> {
         let key = operation.key()?;
+        if self.is_judged(&operation, &key.kind) {
+            return self.write_judged(user, &key, operation, by).await;
+        }
         if !self.depends_on_stored(&operation, &key.kind)? {
             return Ok(self.commit(operation, by).await?);
         }
@@ -108,7 +123,7 @@ impl Writer {
     }
 
     /// Nobody gives away more than they have: asked about the object as it would be stored.
-    async fn check_escalation(
+    pub(super) async fn check_escalation(
         &self,
         user: &User,
         operation: Operation,
@@ -121,7 +136,7 @@ impl Writer {
         Ok(self.gate.check_write(user, old.as_ref(), &new).await?)
     }
 
-    async fn current(&self, key: &ObjectKey) -> Result<Option<Encoded>, Error> {
+    pub(super) async fn current(&self, key: &ObjectKey) -> Result<Option<Encoded>, Error> {
         match self.store.get(key).await {
             Ok(current) => Ok(Some(current)),
             Err(Error::NotFound { .. }) => Ok(None),
@@ -129,12 +144,16 @@ impl Writer {
         }
     }
 
-    async fn has_moved(&self, key: &ObjectKey, before: Option<&Encoded>) -> Result<bool, Error> {
+    pub(super) async fn has_moved(&self, key: &ObjectKey, before: Option<&Encoded>) -> Result<bool, Error> {
         let now = self.current(key).await?;
         Ok(now.as_ref().map(Encoded::resource_version) != before.map(Encoded::resource_version))
     }
 
-    async fn may_create(&self, user: &User, key: &ObjectKey) -> Result<Result<(), Refusal>, Error> {
+    pub(super) async fn may_create(
+        &self,
+        user: &User,
+        key: &ObjectKey,
+    ) -> Result<Result<(), Refusal>, Error> {
         let card = self.store.card(&key.kind)?;
         let access = Access::Resource {
             verb: "create",
@@ -147,7 +166,7 @@ impl Writer {
         Ok(self.gate.authorise(user, &access).await)
     }
 
-    async fn commit(&self, operation: Operation, by: &By) -> Result<Written, Error> {
+    pub(super) async fn commit(&self, operation: Operation, by: &By) -> Result<Written, Error> {
         let store = &self.store;
         match operation {
             Operation::Create(object) => store.create(object, by).await.map(Written::Created),

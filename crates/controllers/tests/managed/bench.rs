@@ -188,6 +188,7 @@ impl Bench {
             lane: Lane::Event,
             fence: None,
             deadline: Duration::MAX,
+            permit: None,
         };
         self.managed.reconcile(request).await
     }

@@ -9,9 +9,10 @@ use concert_store::Chance;
 use prometheus_client::metrics::counter::Counter;
 
 use crate::backoff::Backoff;
-use crate::outcome::{Outcome, OutcomeKind};
+use crate::outcome::{Failure, Outcome, OutcomeKind};
 use crate::queue::{Full, Item, ItemId, Lane, Next, Placed, Queue, Reason};
 use crate::spread::spread;
+use crate::workers::{Demand, Permit};
 
 use super::note::{Claim, Note};
 use super::park::Unverified;
@@ -74,6 +75,7 @@ pub(super) struct Run {
     pub number: u64,
     /// Of the object as last seen before the run.
     pub version: u64,
+    pub permit: Option<Permit>,
 }
 
 impl Core {
@@ -108,20 +110,27 @@ impl Core {
         self.add(key, lane, reason, due, now)
     }
 
-    /// Takes up to `max` items that are due.
-    pub fn take(&mut self, max: usize, now: Duration, runs: &mut Vec<Run>) {
+    /// Takes up to `max` items that are due, and no more than `demand` allows.
+    pub fn take(&mut self, max: usize, demand: Option<&Demand>, now: Duration, runs: &mut Vec<Run>) {
         for _ in 0..max {
+            let permit = match demand.map(Demand::take) {
+                None => None,
+                Some(Some(permit)) => Some(permit),
+                Some(None) => return,
+            };
             let Some(item) = self.queue.pop(now) else { return };
             let note = self.queue.note_mut(item.id);
             let waits = note.detail.as_mut().map(|it| std::mem::take(&mut it.waits)).unwrap_or_default();
             self.runs += 1;
-            runs.push(Run { attempt: note.attempt, version: note.version, item, number: self.runs });
+            let (attempt, version) = (note.attempt, note.version);
+            runs.push(Run { attempt, version, item, number: self.runs, permit });
             if let Some(run) = runs.last().filter(|_| !waits.is_empty()) {
                 self.unpark(&run.item.key, &waits);
             }
         }
         // Others may be idle: whoever wakes up passes the bell on.
-        self.rings.workers |= self.queue.next_due() == Some(Duration::ZERO);
+        let is_open = demand.is_none_or(Demand::is_open);
+        self.rings.workers |= is_open && self.queue.next_due() == Some(Duration::ZERO);
     }
 
     /// Puts an item back that may not run before `due`.
@@ -157,7 +166,7 @@ impl Core {
                 waits = all;
                 Next::Rest
             }
-            Outcome::Transient(failure) => self.requeue(id, failure.text, None, now),
+            Outcome::Transient(failure) => self.retry(id, failure, now),
             Outcome::Terminal(failure) => {
                 let note = self.queue.note_mut(id);
                 note.attempt = note.attempt.saturating_add(1);
@@ -192,6 +201,13 @@ impl Core {
         let detail = note.detail_mut();
         (detail.error, detail.delay) = (Some(why), Some(delay));
         Next::At(Lane::Retry, "retry", now.saturating_add(delay))
+    }
+
+    fn retry(&mut self, id: ItemId, failure: Failure, now: Duration) -> Next {
+        let Some(after) = failure.after else { return self.requeue(id, failure.text, None, now) };
+        let note = self.queue.note_mut(id);
+        note.attempt = note.attempt.saturating_add(1);
+        self.requeue(id, failure.text, Some(after), now)
     }
 
     fn next_poll(&mut self, id: ItemId, key: &ObjectKey, poll: Option<Duration>, now: Duration) -> Next {

@@ -30,6 +30,7 @@ use crate::breaker::{self, Breakers};
 use crate::budget::Budgets;
 use crate::reconciler::Reconciler;
 use crate::source::{Objects, Source};
+use crate::workers::Demand;
 
 pub use handle::{EnqueueError, Handle, Summary};
 pub(crate) use running::{Running, Surroundings};
@@ -54,6 +55,7 @@ pub struct Controller {
     durability: Durability,
     fence: Option<Fence>,
     versions: Option<Arc<dyn Versions>>,
+    demand: Option<Demand>,
 }
 
 /// What is kept of items over a restart.
@@ -101,6 +103,7 @@ impl Controller {
             durability: Durability::Volatile,
             fence: None,
             versions: None,
+            demand: None,
         })
     }
 }
@@ -192,6 +195,12 @@ impl Builder {
     /// Where the versions of labels are found that items wait for.
     pub fn versions(mut self, versions: Arc<dyn Versions>) -> Self {
         self.0.versions = Some(versions);
+        self
+    }
+
+    /// Starts runs only while somebody waits for them. What is due stays in the queue until then.
+    pub fn demand(mut self, demand: Demand) -> Self {
+        self.0.demand = Some(demand);
         self
     }
 

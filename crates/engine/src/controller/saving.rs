@@ -216,7 +216,7 @@ mod tests {
             self.shared.with(|core| {
                 let mut runs = Vec::new();
                 core.enqueue(&widget("a"), Lane::Event, "x", seconds(0), seconds(0)).unwrap();
-                core.take(1, seconds(0), &mut runs);
+                core.take(1, None, seconds(0), &mut runs);
                 core.settle(runs[0].item.id, 0, outcome, seconds(0));
             });
         }

@@ -12,6 +12,7 @@ use crate::budget::Budgets;
 use crate::metrics::{Counters, Probe, Sample};
 use crate::reconciler::Reconciler;
 use crate::watched::Watched;
+use crate::workers::Demand;
 
 use super::core::{Core, Policy, Rings};
 use super::{Controller, Durability, Surroundings, Versions};
@@ -22,6 +23,7 @@ pub(crate) struct Shared {
     pub store: Arc<dyn Store>,
     pub reconciler: Arc<dyn Reconciler>,
     pub versions: Option<Arc<dyn Versions>>,
+    pub demand: Option<Demand>,
     pub budgets: Budgets,
     pub breakers: Breakers,
     pub counters: Arc<Counters>,
@@ -43,7 +45,7 @@ pub(crate) struct Shared {
 /// One bell for each kind of task, rung after the lock is given back.
 #[derive(Default)]
 pub(crate) struct Bells {
-    pub workers: Notify,
+    pub workers: Arc<Notify>,
     pub timer: Notify,
     pub parking: Notify,
     pub saving: Notify,
@@ -63,6 +65,10 @@ impl Shared {
         };
         let counters: Arc<Counters> = Arc::default();
         let core = Core::new(policy, surroundings.chance.fork(), counters.adds.clone());
+        let bells = Bells::default();
+        if let Some(demand) = &controller.demand {
+            demand.attach(&bells.workers);
+        }
         let sources = controller.sources.len() + usize::from(controller.objects.is_some());
         Self {
             name: controller.name.clone(),
@@ -70,6 +76,7 @@ impl Shared {
             store: surroundings.store.clone(),
             reconciler: controller.reconciler.clone(),
             versions: controller.versions.clone(),
+            demand: controller.demand.clone(),
             budgets: controller.budgets.clone(),
             breakers: controller.breakers.clone(),
             counters,
@@ -79,7 +86,7 @@ impl Shared {
             fence: controller.fence.clone().map_or_else(OnceLock::new, OnceLock::from),
             unlisted: Watched::new(sources),
             workers: Watched::new(0),
-            bells: Bells::default(),
+            bells,
             is_stopped: AtomicBool::new(false),
             core: Mutex::new(core),
         }

@@ -113,6 +113,7 @@ impl<'a> Worker<'a> {
     fn turn(&mut self, free: usize) {
         let now = self.shared.now();
         let (landed, taken) = (&mut self.landed, &mut self.taken);
+        let demand = self.shared.demand.as_ref();
         self.shared.with(|core| {
             for it in landed.drain(..) {
                 match it {
@@ -120,7 +121,7 @@ impl<'a> Worker<'a> {
                     Landed::Deferred(id, due) => core.defer(id, due, now),
                 }
             }
-            core.take(free, now, taken);
+            core.take(free, demand, now, taken);
         });
         let mut taken = std::mem::take(&mut self.taken);
         self.has_started = !taken.is_empty();
@@ -154,6 +155,7 @@ impl<'a> Worker<'a> {
             lane: run.item.lane,
             fence: shared.fence.get().cloned(),
             deadline,
+            permit: run.permit.map(Arc::new),
         };
         match catch_unwind(AssertUnwindSafe(|| shared.reconciler.reconcile(request))) {
             Ok(future) => self.fly(ticket, deadline, future),

@@ -7,6 +7,7 @@
 mod admit;
 mod apply;
 mod builtin;
+mod changes;
 mod copy;
 mod create;
 mod definition;
@@ -23,6 +24,7 @@ mod present;
 mod read;
 mod recent;
 mod rules;
+mod settled;
 mod update;
 mod watch;
 mod work;
@@ -43,6 +45,7 @@ use crate::kind::Kind;
 use crate::seal::{Keyring, Seal};
 
 pub use apply::Applied;
+pub use changes::{Change, Changes};
 pub use definition::{CLEANUP_FINALIZER, DEFINITION_GROUP, DEFINITION_KIND};
 pub use history::{AttemptRecord, Past};
 pub use maintain::{Retention, RotateError};

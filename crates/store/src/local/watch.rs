@@ -116,10 +116,12 @@ impl Watch {
             more.as_mut().enable();
             match shared.hub.after(self.cursor) {
                 Found::Batch(batch) => self.batch = Some((batch, 0)),
-                Found::TooOld => match self.read_log().await {
-                    Ok(batch) => self.batch = Some((batch, 0)),
-                    Err(error) => return Some(Err(error)),
-                },
+                Found::TooOld => {
+                    match read_log(self.backend.clone(), shared.clone(), self.cursor, self.is_inline).await {
+                        Ok(batch) => self.batch = Some((batch, 0)),
+                        Err(error) => return Some(Err(error)),
+                    }
+                }
                 Found::Nothing if shared.hub.is_closed() => return None,
                 Found::Nothing => tokio::select! { biased;
                     () = more => {}
@@ -155,19 +157,24 @@ impl Watch {
         self.batch = None;
         None
     }
+}
 
-    async fn read_log(&mut self) -> Result<Batch> {
-        let (backend, shared, cursor) = (self.backend.clone(), self.shared.clone(), self.cursor);
-        let read = move || -> Result<Batch, Failure> {
-            let changes = backend.tail(cursor, TAIL_ROWS)?;
-            changes.into_iter().map(|change| Published::from_change(&shared, change)).collect()
-        };
-        if self.is_inline {
-            return Ok(read()?);
-        }
-        let task = tokio::task::spawn_blocking(read);
-        Ok(task.await.map_err(|e| Error::Unavailable(e.into()))??)
+/// What the log has after `cursor`.
+pub(super) async fn read_log(
+    backend: Arc<dyn Backend>,
+    shared: Arc<Shared>,
+    cursor: Revision,
+    is_inline: bool,
+) -> Result<Batch> {
+    let read = move || -> Result<Batch, Failure> {
+        let changes = backend.tail(cursor, TAIL_ROWS)?;
+        changes.into_iter().map(|change| Published::from_change(&shared, change)).collect()
+    };
+    if is_inline {
+        return Ok(read()?);
     }
+    let task = tokio::task::spawn_blocking(read);
+    Ok(task.await.map_err(|e| Error::Unavailable(e.into()))??)
 }
 
 /// What `change` looks like through the selectors of `query`.

@@ -7,7 +7,7 @@ mod patch;
 mod subject;
 mod update;
 
-use concert_model::Encoded;
+use concert_model::{Encoded, FieldError, FieldPath, Rule};
 
 pub(crate) use create::create;
 pub(crate) use delete::{delete, delete_collection};
@@ -20,7 +20,7 @@ use super::api::Call;
 use super::objects;
 use super::table::Include;
 use crate::error::{Error, Naming};
-use crate::write::{Operation, Refused, Written};
+use crate::write::{Denied, Operation, Refused, Written};
 
 /// Does `operation`, and says what came of it.
 async fn commit(
@@ -32,9 +32,23 @@ async fn commit(
     let written = call.api.writer.write(call.user, operation, &options.by).await;
     written.map_err(|refused| match refused {
         Refused::Gate(refusal) => Error::refused(refusal, Some(naming)),
+        Refused::Denied(denied) => denied_as(denied, naming),
         Refused::Store(error @ concert_store::Error::Unknown { .. }) => undecodable(call, &error.to_string()),
         Refused::Store(error) => Error::of_store(error, naming),
     })
+}
+
+/// An object that was not let in, in the words of this door.
+fn denied_as(denied: Denied, naming: &Naming<'_>) -> Error {
+    match denied {
+        Denied::BadRequest(why) => Error::bad_request(why),
+        Denied::Invalid { field, detail } => {
+            let field = FieldPath::new(field);
+            Error::invalid(naming, &[FieldError { field, rule: Rule::Invalid, value: None, detail }])
+        }
+        Denied::Forbidden(why) => Error::forbidden(naming, &why),
+        Denied::Store(error) => Error::of_store(error, naming),
+    }
 }
 
 /// A body that is an object, but not quite one of this kind.

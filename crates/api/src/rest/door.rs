@@ -1,0 +1,251 @@
+//! Which request is for whom.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Buf;
+use concert_store::{Clock, Local};
+use http::request::Parts as Head;
+use http::{Method, Response, StatusCode};
+use tokio::sync::Semaphore;
+
+use super::admit::{Admit, Webhooks};
+use super::call::{Call, answer};
+use super::cluster::{self, Node};
+use super::error::{Error, NO_TOKEN};
+use super::ids::Ids;
+use super::index::Index;
+use super::types::Kept;
+use super::{events, openapi, plugins, resources, routes, types};
+use crate::auth::{Gate, User};
+use crate::kube::answer::whole;
+use crate::kube::content::{self, BoxError};
+use crate::kube::params::Params;
+use crate::kube::{Body, path};
+use crate::write::{Admissions, All, Writer};
+
+/// The first segments behind `/api/v1` that this door answers.
+const SEGMENTS: [&str; 9] = [
+    "resources",
+    "resource-types",
+    "users",
+    "auth",
+    "custom-roles",
+    "admission-webhooks",
+    "plugins",
+    "cluster",
+    "workers",
+];
+
+/// Paths that need no token.
+const PUBLIC: [&[&str]; 2] = [&["cluster", "health"], &["auth", "login"]];
+
+/// Most segments of a path.
+const DEPTH_MAX: usize = 8;
+
+/// What the door is made of, besides what all doors share.
+pub struct Parts {
+    /// Where numbers come from.
+    pub ids: Ids,
+    /// The process that answers.
+    pub node: Node,
+    /// Who else is asked before a resource is written.
+    pub webhooks: Arc<dyn Webhooks>,
+    /// Routes that live elsewhere.
+    pub annexes: Vec<Arc<dyn Annex>>,
+    /// What else every door asks before it writes.
+    pub admissions: Vec<Admissions>,
+}
+
+/// Routes of this door that live elsewhere.
+#[async_trait]
+pub trait Annex: Send + Sync + 'static {
+    /// Whether it answers this method and path (the segments behind `/api/v1`).
+    fn takes(&self, method: &Method, path: &[&str]) -> bool;
+
+    /// Answers.
+    async fn answer(&self, call: &Call<'_>) -> Result<Response<Body>, Error>;
+}
+
+/// What all doors share.
+pub(crate) struct Shared {
+    pub(crate) store: Local,
+    pub(crate) gate: Gate,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// One permit for each stream.
+    pub(crate) watches: Arc<Semaphore>,
+    pub(crate) closing: tokio::sync::watch::Sender<bool>,
+    pub(crate) body_bytes_max: usize,
+    pub(crate) query_bytes_max: usize,
+}
+
+/// The REST door. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Door(Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) store: Local,
+    pub(crate) gate: Gate,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) writer: Writer,
+    pub(crate) ids: Ids,
+    pub(crate) index: Arc<Index>,
+    pub(crate) kept: Arc<Kept>,
+    pub(crate) node: Node,
+    pub(crate) watches: Arc<Semaphore>,
+    pub(crate) closing: tokio::sync::watch::Sender<bool>,
+    admission: Admissions,
+    annexes: Vec<Arc<dyn Annex>>,
+    body_bytes_max: usize,
+    query_bytes_max: usize,
+}
+
+impl Door {
+    pub(crate) fn new(parts: Parts, shared: Shared) -> Self {
+        let Parts { ids, node, webhooks, annexes, admissions } = parts;
+        let Shared { store, gate, clock, watches, closing, body_bytes_max, query_bytes_max } = shared;
+        let (index, kept) = (Arc::<Index>::default(), Arc::<Kept>::default());
+        let known = (index.clone(), kept.clone());
+        let own: Admissions =
+            Arc::new(Admit::new(store.clone(), clock.clone(), ids.clone(), known, webhooks));
+        let admission: Admissions = Arc::new(All([own].into_iter().chain(admissions).collect()));
+        let writer = Writer::new(store.clone(), gate.clone()).with_admission(admission.clone());
+        Self(Arc::new(Inner {
+            store,
+            gate,
+            clock,
+            writer,
+            ids,
+            index,
+            kept,
+            node,
+            watches,
+            closing,
+            admission,
+            annexes,
+            body_bytes_max,
+            query_bytes_max,
+        }))
+    }
+
+    /// What every door asks before it writes.
+    pub(crate) fn admission(&self) -> Admissions {
+        self.0.admission.clone()
+    }
+
+    /// Whether a request is for this door.
+    pub(crate) fn takes(&self, head: &Head) -> bool {
+        let path = head.uri.path();
+        if matches!(path, "/health" | "/openapi.json" | "/docs") {
+            return true;
+        }
+        let Some(rest) = path.strip_prefix("/api/v1/") else { return false };
+        let first = rest.split('/').next().unwrap_or_default();
+        SEGMENTS.contains(&first)
+            || matches!(rest, "events" | "events/")
+                && events::is_asked_for(&head.method, head.uri.query(), &head.headers)
+    }
+
+    /// Answers one request. Whatever is wrong with it is said in the answer.
+    pub(crate) async fn handle<B>(&self, head: &Head, body: B, caller: &mut Option<User>) -> Response<Body>
+    where
+        B: http_body::Body,
+        B::Data: Buf,
+        B::Error: Into<BoxError>,
+    {
+        self.answer(head, body, caller).await.unwrap_or_else(|error| error.response())
+    }
+
+    async fn answer<B>(
+        &self,
+        head: &Head,
+        body: B,
+        caller: &mut Option<User>,
+    ) -> Result<Response<Body>, Error>
+    where
+        B: http_body::Body,
+        B::Data: Buf,
+        B::Error: Into<BoxError>,
+    {
+        if !head.uri.path().starts_with("/api/") {
+            return self.outside(head).await;
+        }
+        let segments = segments(head.uri.path()).ok_or_else(Error::unknown_path)?;
+        let path: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
+        let user = match self.0.gate.authenticate(&head.headers).await {
+            Ok(user) => user,
+            Err(_) if PUBLIC.contains(&&*path) => User::anonymous(),
+            Err(refusal) => return Err(Error::refused(refusal, "")),
+        };
+        let user = &*caller.insert(user);
+        if user.is_anonymous() && !PUBLIC.contains(&&*path) {
+            return Err(Error::unauthorized(NO_TOKEN));
+        }
+        let params = Params::read(head.uri.query(), self.0.query_bytes_max)?;
+        let bytes = match head.method {
+            Method::GET | Method::HEAD => bytes::Bytes::new(),
+            _ => content::collect(body, self.0.body_bytes_max).await?,
+        };
+        let call = Call { door: &self.0, user, head, path: &path, params: &params, bytes: &bytes };
+        if let Some(annex) = self.0.annexes.iter().find(|annex| annex.takes(&head.method, &path)) {
+            return annex.answer(&call).await;
+        }
+        route(&call).await
+    }
+
+    /// What is not behind `/api/v1`.
+    async fn outside(&self, head: &Head) -> Result<Response<Body>, Error> {
+        if head.method != Method::GET {
+            return Err(Error::method_not_allowed("GET"));
+        }
+        match head.uri.path() {
+            "/health" => Ok(cluster::health(&self.0.store).await),
+            "/openapi.json" => Ok(answer(StatusCode::OK, openapi::document())),
+            "/docs" => Ok(whole(StatusCode::OK, "text/html; charset=utf-8", openapi::PAGE)),
+            _ => Err(Error::unknown_path()),
+        }
+    }
+}
+
+async fn route(call: &Call<'_>) -> Result<Response<Body>, Error> {
+    match (call.method().as_str(), call.path) {
+        ("POST", ["resource-types"]) => types::create(call).await,
+        ("GET", ["resource-types"]) => types::all(call).await,
+        ("GET", ["resource-types", id]) => types::get(call, id).await,
+        ("GET", ["resource-types", name, version]) => types::get_by_name(call, name, version).await,
+        ("PUT", ["resource-types", id]) => types::update(call, id).await,
+        ("DELETE", ["resource-types", id]) => types::delete(call, id).await,
+        ("POST", ["resources"]) => resources::create(call).await,
+        ("GET", ["resources"]) => resources::list(call).await,
+        ("GET", ["resources", "by-name", kind, version, name]) => {
+            resources::get_by_name(call, (kind, version), name).await
+        }
+        ("GET", ["resources", id]) => resources::get(call, id).await,
+        ("PUT", ["resources", id]) => resources::update(call, id).await,
+        ("DELETE", ["resources", id]) => resources::delete(call, id).await,
+        ("PUT", ["resources", id, "finalizers"]) => resources::finalizers(call, id).await,
+        ("POST", ["resources", id, "reconcile"]) => resources::reconcile(call, id).await,
+        ("GET", ["resources", id, "history"]) => resources::history(call, id).await,
+        ("GET", ["resources", id, "outputs"]) => resources::outputs(call, id).await,
+        ("GET", ["resources", id, "events"]) => events::of_resource(call, id).await,
+        ("GET", ["events"]) => events::of_all(call).await,
+        ("GET", ["plugins", "actions"]) => plugins::actions(call).await,
+        ("GET", ["plugins", "inputs"]) => plugins::inputs(call).await,
+        ("GET", ["plugins", "reconcilers"]) => plugins::reconcilers(call).await,
+        ("GET", ["cluster", "health"]) => Ok(cluster::health(call.store()).await),
+        ("GET", ["cluster", "nodes"]) => cluster::nodes(call).await,
+        (method, path) => Err(match routes::methods(path) {
+            Some(allow) if !allow.split(", ").any(|it| it == method) => Error::method_not_allowed(allow),
+            _ => Error::unknown_path(),
+        }),
+    }
+}
+
+/// The segments behind `/api/v1`, decoded.
+fn segments(path: &str) -> Option<Vec<String>> {
+    let rest = path.strip_prefix("/api/v1/")?;
+    let rest = rest.strip_suffix('/').unwrap_or(rest);
+    let decoded: Option<Vec<String>> =
+        rest.split('/').map(|segment| path::percent_decode(segment.bytes())).collect();
+    decoded.filter(|segments| segments.len() <= DEPTH_MAX)
+}

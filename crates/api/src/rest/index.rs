@@ -1,0 +1,93 @@
+//! Which object has which number.
+//!
+//! In memory, filled by whoever creates and by whoever asks. It only says where to look: what is found
+//! there must carry the number, and a number that is not found is looked for among all resources.
+
+use std::collections::HashMap;
+use std::sync::{PoisonError, RwLock};
+
+use concert_model::no8s::{is_ours, names};
+use concert_model::{Encoded, GroupKind, LabelSelector, ObjectKey};
+use concert_store::{Error, Local, PageRequest, Query, Store};
+
+use super::ids::{self, Ids};
+
+/// Numbers kept: 64 bytes each, so this is some megabytes; beyond it the map starts anew.
+const KNOWN_MAX: usize = 100_000;
+
+/// Where resources are, by number.
+#[derive(Default)]
+pub struct Index {
+    known: RwLock<HashMap<u64, ObjectKey>>,
+}
+
+impl Index {
+    /// Takes note of an object.
+    pub fn note(&self, object: &Encoded) {
+        let Some(id) = id_of(object) else { return };
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= KNOWN_MAX {
+            known.clear();
+        }
+        known.insert(id, object.key().clone());
+    }
+
+    /// Forgets an object that is gone.
+    pub fn forget(&self, object: &Encoded) {
+        if let Some(id) = id_of(object) {
+            self.known.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        }
+    }
+
+    /// The resource with this number, as it is now.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn find(&self, store: &Local, ids: &Ids, id: u64) -> Result<Option<Encoded>, Error> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+        if let Some(key) = known {
+            match store.get(&key).await {
+                Ok(object) if id_of(&object) == Some(id) => return Ok(Some(object)),
+                Ok(_) | Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        // Most of what is not there never was; that need not cost a search.
+        if !ids.is_given(ids::RESOURCES, id).await? {
+            return Ok(None);
+        }
+        for kind in kinds(store) {
+            if let Some(object) = by_label(store, kind, id).await? {
+                self.note(&object);
+                return Ok(Some(object));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The kinds whose objects may be resources.
+pub fn kinds(store: &Local) -> Vec<GroupKind> {
+    let all = store.cards();
+    let ours = all.iter().filter(|card| is_ours(&card.kind.group_kind.group));
+    ours.map(|card| card.kind.group_kind.clone()).collect()
+}
+
+/// The object of a kind that has this number.
+///
+/// # Errors
+/// [`Error::Unavailable`].
+pub async fn by_label(store: &Local, kind: GroupKind, id: u64) -> Result<Option<Encoded>, Error> {
+    let labels = LabelSelector::label(names::ID, &id.to_string());
+    let page = PageRequest { limit: Some(1), token: None };
+    match store.list(&Query::all(kind).with_labels(labels), &page).await {
+        Ok(page) => Ok(page.items.into_iter().next()),
+        Err(Error::UnknownKind { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The number of an object.
+pub fn id_of(object: &Encoded) -> Option<u64> {
+    object.head().labels.get(names::ID)?.parse().ok()
+}

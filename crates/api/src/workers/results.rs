@@ -1,0 +1,94 @@
+//! Results in the words of workers that are no plugins: one entry says all.
+
+use std::time::Duration;
+
+use concert_engine::Wait;
+use concert_engine::workers::Report;
+use concert_model::no8s::{self, Phase};
+use concert_store::Store;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+
+use super::batch::{list, under};
+use super::door::{Inner, answer};
+use super::op::Op;
+use crate::auth::User;
+use crate::kube::Body;
+use crate::rest::{Error, Fields};
+
+impl Inner {
+    pub async fn results(&self, user: &User, worker: &str, body: &Value) -> Result<Response<Body>, Error> {
+        self.permit(user, "update", worker).await?;
+        let list = list(body, "results")?;
+        let answers = self.side_by_side(list, |result| self.result(user, worker, result)).await;
+        Ok(answer(StatusCode::OK, &json!({"results": answers})))
+    }
+
+    async fn result(&self, user: &User, worker: &str, result: &Value) -> Result<Value, Error> {
+        let (item, fence) = under(result)?;
+        let mut fields = Fields::of(result)?;
+        let outcome = fields.choice("outcome", &["ready", "requeue", "not_ready", "failed"]);
+        if outcome.is_none() && !fields.is_noted("outcome") {
+            fields.required_text("outcome");
+        }
+        let message = fields.text("message").unwrap_or_default().to_owned();
+        let observed = fields.integer("observed_generation");
+        let after = fields.number("retry_after").filter(|it| *it >= 0.0);
+        let outputs = fields.object("outputs").cloned();
+        let conditions = fields.list("conditions").unwrap_or_default();
+        let waits_for = fields.list("waits_for").unwrap_or_default();
+        let mut ops = Vec::new();
+        if let Some(outputs) = outputs {
+            ops.push(Op::Outputs(json!(outputs)));
+        }
+        for condition in conditions {
+            let mut inner = Fields::of(condition)?;
+            let kind = inner.bounded_text("type", 1, 316).to_owned();
+            ops.push(Op::condition(&mut inner, kind));
+            fields.absorb(inner);
+        }
+        fields.check()?;
+        let phase = match outcome {
+            Some("ready") => Phase::Ready,
+            Some("failed") => Phase::Failed,
+            _ => Phase::Reconciling,
+        };
+        let said = Some(message.clone()).filter(|it| !it.is_empty());
+        ops.push(Op::Status(no8s::Report { phase, message: said, observed_generation: observed }));
+        for op in ops {
+            self.act(user, worker, &item, fence, op).await?;
+        }
+        let waits = if outcome == Some("not_ready") { self.waits(waits_for).await? } else { Vec::new() };
+        let requeue_after = after.and_then(|it| Duration::try_from_secs_f64(it).ok());
+        let report = Report {
+            success: Some(phase != Phase::Failed),
+            message,
+            requeue_after,
+            waits,
+            details: Default::default(),
+        };
+        self.act(user, worker, &item, fence, Op::Result(report)).await
+    }
+
+    /// What is waited for, as it is now: a change from here on wakes the item.
+    async fn waits(&self, list: &[Value]) -> Result<Vec<Wait>, Error> {
+        let mut waits = Vec::new();
+        for wait in list {
+            if let Some(section) = wait["section"].as_str() {
+                waits.push(Wait::label(section, None));
+                continue;
+            }
+            let id = wait["object"].as_str().and_then(|it| it.parse().ok()).or(wait["object"].as_u64());
+            let Some(id) = id else {
+                return Err(Error::unprocessable("waits_for: object must be the id of a resource"));
+            };
+            let Some(key) = self.find(id).await? else { continue };
+            let object = self.parts.store.get(&key).await?;
+            waits.push(match wait["condition"].as_str() {
+                Some(condition) => Wait::condition_of(&object, condition),
+                None => Wait::change_of(&object),
+            });
+        }
+        Ok(waits)
+    }
+}

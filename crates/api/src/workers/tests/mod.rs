@@ -1,0 +1,208 @@
+//! The routes of workers against a real store, a real board and a controller that lends everything.
+
+mod stage;
+
+use concert_model::no8s::Resource;
+use serde_json::{Value, json};
+
+use stage::Stage;
+
+fn register(name: &str, handles: Value) -> Value {
+    json!({"name": name, "handles": handles, "host_id": "h"})
+}
+
+#[tokio::test]
+async fn a_type_has_one_owner_until_it_gives_it_free() {
+    let stage = Stage::new().await;
+    let dns = json!([{"resource_type": "DnsRecord"}]);
+    assert_eq!(stage.call("POST", "workers", register("dns_record", dns.clone())).await.0, 201);
+    assert_eq!(stage.call("POST", "workers", register("dns_record", dns.clone())).await.0, 200);
+    let (code, refused) = stage.call("POST", "workers", register("other_dns", dns.clone())).await;
+    let text = "Resource type 'DnsRecord' is already claimed by reconciler 'dns_record'. Cannot register 'other_dns'.";
+    assert_eq!((code, &refused["detail"]), (409, &json!(text)));
+    let one_version = json!([{"resource_type": "DnsRecord", "version": "v9"}]);
+    assert_eq!(stage.call("POST", "workers", register("other_dns", one_version)).await.0, 409);
+    let (_, all) = stage.call("GET", "workers", Value::Null).await;
+    assert_eq!((&all[0]["name"], &all[0]["status"]), (&json!("dns_record"), &json!("Ready")));
+    assert_eq!(stage.call("DELETE", "workers/dns_record", Value::Null).await.0, 204);
+    assert_eq!(stage.call("GET", "workers/dns_record", Value::Null).await.0, 404);
+    assert_eq!(stage.call("POST", "workers", register("other_dns", dns)).await.0, 201);
+}
+
+#[tokio::test]
+async fn versions_of_a_type_and_actions_may_have_owners_of_their_own() {
+    let stage = Stage::new().await;
+    let of = |version: &str| json!([{"resource_type": "DnsRecord", "version": version}]);
+    assert_eq!(stage.call("POST", "workers", register("one", of("v1"))).await.0, 201);
+    assert_eq!(stage.call("POST", "workers", register("two", of("v2"))).await.0, 201);
+    let exec = json!([{"action": "exec"}]);
+    assert_eq!(stage.call("POST", "workers", register("actions", exec.clone())).await.0, 201);
+    let (code, refused) = stage.call("POST", "workers", register("more", exec)).await;
+    assert_eq!(code, 409);
+    assert!(refused["detail"].as_str().unwrap().contains("Action plugin 'exec'"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_by_field() {
+    let stage = Stage::new().await;
+    for (path, body) in [
+        ("workers", json!({})),
+        ("workers", json!({"name": "a b", "handles": []})),
+        ("workers", json!({"name": "a"})),
+        ("workers", json!({"name": "a", "handles": [{}]})),
+        ("workers", json!({"name": "a", "handles": [], "concurrency": 0})),
+        ("workers/dns_record/claim", json!({"limit": 0})),
+        ("workers/dns_record/writes", json!({})),
+        ("workers/dns_record/writes", json!({"writes": 7})),
+    ] {
+        let (code, refused) = stage.call("POST", path, body.clone()).await;
+        assert_eq!(code, 422, "{path} {body}: {refused}");
+        assert!(refused["detail"][0]["loc"].is_array(), "{refused}");
+    }
+    assert_eq!(stage.call("POST", "workers/nobody/claim", json!({"limit": 1})).await.0, 404);
+    assert_eq!(stage.call("PATCH", "workers", Value::Null).await.0, 405);
+    assert_eq!(stage.call("GET", "workers/a/b/c", Value::Null).await.0, 404);
+}
+
+#[tokio::test]
+async fn a_host_claims_writes_and_reports() {
+    let stage = Stage::with_worker().await;
+    stage.create(7).await;
+    let item = stage.one().await;
+    assert_eq!((&item["item"], &item["object"]["name"]), (&json!("7"), &json!("r7")));
+    let fence = item["lease"]["fence"].as_u64().unwrap();
+    let write = |op: Value| {
+        let mut write = json!({"item": "7", "fence": fence});
+        write.as_object_mut().unwrap().extend(op.as_object().unwrap().clone());
+        write
+    };
+    let condition = json!({"op": "condition", "type": "DnsRecordSynced", "status": "True", "reason": "R", "observed_generation": 1});
+    let writes = json!({"writes": [
+        write(json!({"op": "status", "status": "reconciling", "message": "Syncing"})),
+        write(condition),
+        write(json!({"op": "condition", "type": "X", "status": "maybe", "reason": "R"})),
+        write(json!({"op": "outputs", "outputs": {"ip": "1.2.3.4"}})),
+        write(json!({"op": "add_finalizer", "finalizer": "ext"})),
+        write(json!({"op": "status", "status": "ready", "message": "synced", "observed_generation": 1})),
+        write(json!({"op": "status", "status": "shiny"})),
+        write(json!({"op": "nothing"})),
+        {"item": "8", "fence": 1, "op": "get_finalizers"},
+        {"op": "get_finalizers"},
+        write(json!({"op": "result", "success": true, "message": "Synced", "trigger_reason": "spec_change"})),
+        write(json!({"op": "result", "success": true})),
+        write(json!({"op": "status", "status": "failed"})),
+    ]});
+    let (code, answers) = stage.call("POST", "workers/dns_record/writes", writes).await;
+    let codes: Vec<u64> =
+        answers["results"].as_array().unwrap().iter().map(|it| it["status"].as_u64().unwrap()).collect();
+    assert_eq!((code, codes), (200, vec![200, 200, 422, 200, 200, 200, 422, 422, 409, 422, 200, 200, 409]));
+    assert_eq!(answers["results"][4]["finalizers"], json!(["dns_record", "ext"]));
+    assert!(answers["results"][12]["detail"].as_str().unwrap().starts_with("stale fence: "), "{answers}");
+    let object = stage.get(7).await;
+    let it = Resource(&object);
+    assert_eq!((it.phase().as_str(), it.message(), it.observed_generation()), ("ready", Some("synced"), 1));
+    assert_eq!(it.outputs(), &json!({"ip": "1.2.3.4"}));
+    let kinds: Vec<String> = it.conditions().into_iter().map(|it| it.kind).collect();
+    assert_eq!(kinds, ["Ready", "Reconciling", "Degraded", "DnsRecordSynced"]);
+    assert_eq!(stage.ends(), ["7 Some(true) Synced said ready"]);
+}
+
+#[tokio::test]
+async fn the_last_finalizer_takes_the_object_along_and_the_rest_of_the_lease_still_works() {
+    let stage = Stage::with_worker().await;
+    stage.create(7).await;
+    stage.delete(7).await;
+    let item = stage.one().await;
+    let under = |op: &str| json!({"item": 7, "fence": item["lease"]["fence"], "op": op, "finalizer": "dns_record", "success": true});
+    let writes = ["hard_delete", "remove_finalizer", "get_finalizers", "hard_delete", "result"].map(under);
+    let (_, answers) = stage.call("POST", "workers/dns_record/writes", json!({"writes": writes})).await;
+    let results = answers["results"].as_array().unwrap();
+    assert!(results.iter().all(|it| it["status"] == 200), "{answers}");
+    assert_eq!(results[0]["deleted"], false);
+    assert_eq!((&results[2]["finalizers"], &results[3]["deleted"]), (&json!([]), &json!(true)));
+    assert_eq!(stage.ends().len(), 1);
+}
+
+#[tokio::test]
+async fn heartbeats_tell_what_is_lost() {
+    let stage = Stage::with_worker().await;
+    stage.create(7).await;
+    let fence = stage.one().await["lease"]["fence"].clone();
+    let items = json!([{"item": "7", "fence": fence}, {"item": "8", "fence": 1}]);
+    let (_, answer) =
+        stage.call("POST", "workers/dns_record/heartbeat", json!({"host_id": "h", "items": items})).await;
+    assert_eq!((&answer["items"][0]["item"], &answer["lost"][0]["item"]), (&json!("7"), &json!("8")));
+    assert!(answer["items"][0]["expires_at"].is_string());
+}
+
+#[tokio::test]
+async fn single_writes_need_the_fence_while_somebody_has_the_resource() {
+    let stage = Stage::with_worker().await;
+    stage.create(7).await;
+    let ready = json!({"status": "ready", "observed_generation": 1});
+    let (code, shown) = stage.call("PUT", "resources/7/status", ready.clone()).await;
+    assert_eq!((code, &shown["name"]), (200, &json!("r7")));
+    let fence = stage.one().await["lease"]["fence"].clone();
+    assert_eq!(stage.call("PUT", "resources/7/status", ready).await.0, 409);
+    let outputs = json!({"fence": fence, "outputs": {"a": 1}});
+    assert_eq!(stage.call("PUT", "resources/7/outputs", outputs.clone()).await.0, 200);
+    let old = json!({"fence": 1, "outputs": {"a": 2}});
+    assert_eq!(stage.call("PUT", "resources/7/outputs", old).await.0, 409);
+    let condition = json!({"fence": fence, "status": "False", "reason": "R"});
+    assert_eq!(stage.call("PUT", "resources/7/conditions/Synced", condition).await.0, 200);
+    assert_eq!(stage.call("PUT", "resources/9/outputs", outputs.clone()).await.0, 409);
+    assert_eq!(stage.call("PUT", "resources/9/outputs", json!({"outputs": {}})).await.0, 404);
+    assert_eq!(stage.call("PUT", "resources/x/outputs", outputs).await.0, 422);
+    let object = stage.get(7).await;
+    assert_eq!(Resource(&object).outputs(), &json!({"a": 1}));
+}
+
+#[tokio::test]
+async fn results_say_all_in_one_entry() {
+    let stage = Stage::with_worker().await;
+    for id in [1, 2, 3, 4] {
+        stage.create(id).await;
+    }
+    let items = stage.claim(10).await;
+    let entry = |item: &Value| {
+        let (outcome, more) = match item["item"].as_str().unwrap() {
+            "1" => ("ready", json!({"observed_generation": 1, "outputs": {"a": 1}})),
+            "2" => ("failed", json!({"message": "boom"})),
+            "3" => ("requeue", json!({"retry_after": 5})),
+            _ => ("not_ready", json!({"waits_for": [{"object": "1", "condition": "Ready"}]})),
+        };
+        let mut entry = json!({"item": item["item"], "fence": item["lease"]["fence"], "outcome": outcome});
+        entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        entry
+    };
+    let results: Vec<Value> = items.iter().map(entry).collect();
+    let (_, answers) = stage.call("POST", "workers/dns_record/results", json!({"results": results})).await;
+    assert!(answers["results"].as_array().unwrap().iter().all(|it| it["status"] == 200), "{answers}");
+    let mut phases = Vec::new();
+    for id in [1, 2, 3, 4] {
+        phases.push(Resource(&stage.get(id).await).phase().to_string());
+    }
+    assert_eq!(phases, ["ready", "failed", "reconciling", "reconciling"]);
+    let mut ends = stage.ends();
+    ends.sort();
+    assert_eq!(ends[1], "2 Some(false) boom said failed");
+    assert_eq!(ends[3], "4 Some(true)  said reconciling, waits 1");
+}
+
+#[tokio::test]
+async fn a_stranger_may_not() {
+    let stage = Stage::guarded().await;
+    for (method, path) in [
+        ("GET", "workers"),
+        ("POST", "workers"),
+        ("DELETE", "workers/dns_record"),
+        ("POST", "workers/dns_record/claim"),
+        ("POST", "workers/dns_record/heartbeat"),
+        ("POST", "workers/dns_record/writes"),
+        ("POST", "workers/dns_record/results"),
+    ] {
+        let body = register("dns_record", json!([{"resource_type": "DnsRecord"}]));
+        let (code, refused) = stage.call(method, path, body).await;
+        assert_eq!((code, &refused["detail"]), (403, &json!("Insufficient permissions")), "{method} {path}");
+    }
+}

@@ -1,0 +1,90 @@
+//! Many items, several hosts, and what becomes of those that die or freeze.
+
+use std::collections::BTreeMap;
+
+use concert_model::no8s::Phase;
+use concert_store::Error;
+
+use super::world::World;
+
+const ITEMS: u64 = 1000;
+
+/// Works until nothing is due. Says what it did, by item and generation.
+async fn work(world: &World, host: &str, done: &mut BTreeMap<(u64, i64), u32>) {
+    loop {
+        let claimed = world.claim(host, 10).await;
+        if claimed.is_empty() {
+            return;
+        }
+        for item in &claimed {
+            world.do_well(item).await.unwrap();
+            *done.entry((item.item.parse().unwrap(), item.object.generation())).or_default() += 1;
+        }
+    }
+}
+
+async fn populated() -> World {
+    let world = World::new().await;
+    for id in 1..=ITEMS {
+        world.create(id).await;
+    }
+    world.pass(1).await;
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_hosts_reconcile_each_generation_of_each_resource_once() {
+    let world = populated().await;
+    for generation in 1..=2 {
+        let (mut one, mut two) = (BTreeMap::new(), BTreeMap::new());
+        tokio::join!(work(&world, "one", &mut one), work(&world, "two", &mut two));
+        assert!(one.len() > 100 && two.len() > 100, "both work: {} and {}", one.len(), two.len());
+        for (run, count) in two {
+            *one.entry(run).or_default() += count;
+        }
+        let expected: BTreeMap<_, _> = (1..=ITEMS).map(|id| ((id, generation), 1)).collect();
+        assert_eq!(one, expected);
+        for id in 1..=ITEMS {
+            assert_eq!(world.phase(id).await, Phase::Ready);
+            world.change(id).await;
+        }
+        world.pass(1).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_dead_and_a_frozen_host_had_is_taken_over_and_their_late_writes_are_refused() {
+    let world = populated().await;
+    let dead = world.claim("dead", 20).await;
+    let frozen = world.claim("frozen", 20).await;
+    assert!(!dead.is_empty() && !frozen.is_empty());
+    for item in &frozen {
+        world.say(item, Phase::Reconciling, None).await.unwrap();
+    }
+    let lost = dead.len() + frozen.len();
+    let mut done = BTreeMap::new();
+    work(&world, "healthy", &mut done).await;
+    assert_eq!(done.len(), usize::try_from(ITEMS).unwrap() - lost);
+    // The leases end after a minute, and the failure costs another.
+    world.pass(61).await;
+    for item in &frozen {
+        assert_eq!(world.phase(item.item.parse().unwrap()).await, Phase::Failed);
+        let late = world.say(item, Phase::Ready, Some(1)).await;
+        assert!(matches!(late, Err(Error::Fenced { .. })), "{late:?}");
+        assert!(world.finish(item, Some(true)).await.is_err());
+    }
+    world.pass(61).await;
+    work(&world, "healthy", &mut done).await;
+    assert_eq!(done.len(), usize::try_from(ITEMS).unwrap());
+    assert!(done.values().all(|count| *count == 1));
+    for item in &frozen {
+        let late = world.say(item, Phase::Failed, None).await;
+        assert!(matches!(late, Err(Error::Fenced { .. })), "{late:?}");
+    }
+    for id in 1..=ITEMS {
+        assert_eq!(world.phase(id).await, Phase::Ready);
+    }
+    let history = world.history(frozen[0].item.parse().unwrap()).await;
+    let told: Vec<&str> = history.iter().map(|it| it.message.as_str()).collect();
+    assert_eq!(told, ["msg", "lease expired"]);
+}

@@ -1,0 +1,88 @@
+//! What a host holds, and how it ends.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use concert_model::{Object, ObjectKey, Timestamp};
+use concert_store::Fence;
+use serde_json::{Map, Value};
+use tokio::sync::oneshot;
+
+use crate::outcome::Wait;
+use crate::queue::Reasons;
+
+/// An item that a host has.
+#[derive(Clone, Debug)]
+pub struct Leased {
+    /// What hosts call it.
+    pub item: Arc<str>,
+    /// Which object.
+    pub key: ObjectKey,
+    /// The object as the host got it.
+    pub object: Arc<Object>,
+    /// The claim: writes carry it.
+    pub fence: Fence,
+    /// Who has it.
+    pub host: Arc<str>,
+    /// Since when, by the clock's `elapsed`.
+    pub since: Duration,
+    /// The same for people.
+    pub since_time: Timestamp,
+    /// Why it runs.
+    pub reasons: Reasons,
+    /// The last word that was noted of it, in terms of its meaning.
+    pub said: Option<Arc<str>>,
+}
+
+/// How a host says that a run ended.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// None if it did not say.
+    pub success: Option<bool>,
+    /// In words.
+    pub message: String,
+    /// When it wants to look again.
+    pub requeue_after: Option<Duration>,
+    /// Nothing can be done before one of these changes.
+    pub waits: Vec<Wait>,
+    /// Whatever else is to be remembered.
+    pub details: Map<String, Value>,
+}
+
+/// Why a host may not write.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Stale {
+    /// It has no lease, or no longer.
+    #[error("stale fence: no lease is held on item {item}")]
+    NotHeld {
+        /// Which.
+        item: Arc<str>,
+    },
+    /// Somebody has claimed since.
+    #[error("stale fence: item {item} was claimed again, fence {given} is older than {newest}")]
+    Older {
+        /// Which.
+        item: Arc<str>,
+        /// What the host came with.
+        given: u64,
+        /// What is right.
+        newest: u64,
+    },
+}
+
+/// A lease as the board keeps it.
+pub(super) struct Lease {
+    pub leased: Leased,
+    pub expires: Duration,
+    /// No heartbeat extends it beyond this.
+    pub ends: Duration,
+    pub end: Option<oneshot::Sender<End>>,
+}
+
+/// How a lease ends before its time.
+pub(super) enum End {
+    /// With the lease as it was then, and what is rung when it was dealt with.
+    Reported(Box<Leased>, Report, oneshot::Sender<()>),
+    /// The host never got it.
+    Returned,
+}
