@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 LEASE_SECONDS = 60
 # A registration that the server forgot is made again, but never in a tight circle.
 REGISTER_PAUSE = 1.0
+# Without an answer leases run out by themselves, so giving them back is not worth a long wait.
+ABANDON_SECONDS = 5.0
 
 
 class Worker:
@@ -47,6 +49,8 @@ class Worker:
         self.concurrency = concurrency
         self.lease_seconds = lease_seconds
         self.deadline_seconds = deadline_seconds
+        # Two renewals may fail before a lease runs out.
+        self.renew_seconds = lease_seconds / 3
         self.leases = Leases()
         self._path = f"/api/v1/workers/{quote(name, safe='')}"
         self._writes = Writes(server, lambda: f"{self._path}/writes")
@@ -96,7 +100,7 @@ class Worker:
 
     async def _renew(self) -> None:
         while True:
-            await asyncio.sleep(self.lease_seconds / 3)
+            await asyncio.sleep(self.renew_seconds)
             try:
                 await self._beat()
             except ServerError as error:
@@ -197,11 +201,13 @@ class Worker:
             {"item": str(it.resource_id), "fence": it.fence, "outcome": "requeue", "retry_after": 0, "message": reason}
             for it in untouched
         ]
-        # Best effort: without an answer the leases run out by themselves.
         with contextlib.suppress(Exception):
-            if results:
-                await self.server.ask("POST", f"{self._path}/results", {"results": results}, seconds=5)
-            await asyncio.gather(*(self.finish(it.resource_id, {"success": False, "message": reason}) for it in begun))
+            async with asyncio.timeout(ABANDON_SECONDS):
+                if results:
+                    await self.server.ask("POST", f"{self._path}/results", {"results": results})
+                await asyncio.gather(
+                    *(self.finish(it.resource_id, {"success": False, "message": reason}) for it in begun)
+                )
 
     # Writes.
 

@@ -121,7 +121,8 @@ class GitHubActionsPlugin(ActionPlugin):
                 async with self._turn(it):
                     run_id = workspace["run_id"] = await runs.dispatch(it.inputs, it.correlation_input)
                 if ctx.save_outputs:
-                    await ctx.save_outputs({**ctx.outputs, **_run(run_id), "run_generation": ctx.generation})
+                    rest = {key: value for key, value in ctx.outputs.items() if key != "run_conclusion"}
+                    await ctx.save_outputs({**rest, **_run(run_id), "run_generation": ctx.generation})
             result = await self._follow(it, run_id)
             result.outputs["run_generation"] = ctx.generation
             return result
@@ -169,15 +170,16 @@ class GitHubActionsPlugin(ActionPlugin):
     async def _unfinished(self, it: Target, ctx: ActionContext) -> int | None:
         """The run that an earlier attempt for this generation started and did not see end."""
         run_id = ctx.outputs.get("run_id")
-        if not isinstance(run_id, int) or ctx.outputs.get("run_generation") != ctx.generation:
+        is_ours = ctx.outputs.get("run_generation") == ctx.generation and "run_conclusion" not in ctx.outputs
+        if not isinstance(run_id, int) or not is_ours:
             return None
         try:
-            run = await self._github.get(f"{it.actions}/runs/{run_id}")
+            await self._github.get(f"{it.actions}/runs/{run_id}")
         except GitHubError as error:
             if error.status == 404:
                 return None
             raise
-        return None if run.get("status") == "completed" else run_id
+        return run_id
 
     async def _follow(self, it: Target, run_id: int) -> ActionResult:
         try:
@@ -185,9 +187,12 @@ class GitHubActionsPlugin(ActionPlugin):
                 run = await self._completed(it, run_id)
         except TimeoutError:
             await self._cancel_quietly(it, run_id)
-            return failed(f"run {run_id} did not end within {self._timeout:g} s", outputs=_run(run_id))
+            return failed(
+                f"run {run_id} did not end within {self._timeout:g} s",
+                outputs={**_run(run_id), "run_conclusion": "timed_out"},
+            )
         conclusion, url = run.get("conclusion"), run.get("html_url", "")
-        outputs = {**_run(run_id), "html_url": url, **await self._outputs(it, run_id)}
+        outputs = {**await self._outputs(it, run_id), "html_url": url, "run_conclusion": conclusion}
         text = f"Run {run_id} ended with {conclusion} {url}".rstrip()
         if conclusion == "success":
             return ActionResult(success=True, phase=ActionPhase.COMPLETED, apply_output=text, outputs=outputs)

@@ -67,20 +67,25 @@ async def run(
 ) -> Ended:
     """Runs a command to its end, its time limit, or our cancellation. Its process group ends with it."""
     kept = _Kept()
+    # A pipe of our own: asyncio's would make `wait` wait for whoever else still holds its end.
+    ours, theirs = os.pipe()
+    output, pipe = await _reader(ours)
     try:
         process = await asyncio.create_subprocess_exec(
             *arguments,
             cwd=folder,
             env=environment,
             stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            limit=LINE_BYTES_MAX,
+            stdout=theirs,
+            stderr=theirs,
             start_new_session=True,
         )
     except OSError as error:
+        pipe.close()
         return Ended(127, f"{arguments[0]} cannot be started: {error}")
-    reader = asyncio.ensure_future(_stream(process, kept, label))
+    finally:
+        os.close(theirs)
+    reader = asyncio.ensure_future(_stream(output, kept, label))
     try:
         async with asyncio.timeout(timeout_seconds):
             code = await process.wait()
@@ -97,18 +102,25 @@ async def run(
         raise
     finally:
         reader.cancel()
+        pipe.close()
 
 
-async def _stream(process: asyncio.subprocess.Process, kept: _Kept, label: str) -> None:
-    assert process.stdout
+async def _reader(descriptor: int) -> tuple[asyncio.StreamReader, asyncio.ReadTransport]:
+    loop = asyncio.get_running_loop()
+    output = asyncio.StreamReader(limit=LINE_BYTES_MAX)
+    pipe, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(output), os.fdopen(descriptor, "rb"))
+    return output, pipe
+
+
+async def _stream(output: asyncio.StreamReader, kept: _Kept, label: str) -> None:
     while True:
         try:
-            raw = await process.stdout.readuntil(b"\n")
+            raw = await output.readuntil(b"\n")
         except asyncio.IncompleteReadError as error:
             raw = error.partial
         except asyncio.LimitOverrunError as error:
             # A line without end is cut where the buffer is full.
-            raw = await process.stdout.read(max(error.consumed, 1))
+            raw = await output.read(max(error.consumed, 1))
         if not raw:
             return
         line = _printable(raw.decode(errors="replace").rstrip("\r\n"))

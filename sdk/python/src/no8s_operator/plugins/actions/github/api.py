@@ -41,7 +41,8 @@ class GitHub:
             except _PassingError as error:
                 if attempt == ATTEMPTS_MAX:
                     raise
-                await asyncio.sleep(min(error.pause or 2.0**attempt / 2, PAUSE_MAX))
+                pause = 2.0**attempt / 2 if error.pause is None else error.pause
+                await asyncio.sleep(min(pause, PAUSE_MAX))
         raise AssertionError("the loop returns or raises")
 
     async def pages(self, path: str, key: str) -> list[dict[str, Any]]:
