@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 import pytest
+
 from api import DNS_SCHEMA, DNS_SPEC, PASSWORD, Api, unique, unique_type
 from worker import Worker
 

@@ -24,14 +24,13 @@ def main(binary: str, arguments: list[str]) -> int:
     }
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
-        command = [binary, "serve", "--data-dir", str(data), "--listen", "127.0.0.1:0", "--plugins", "off"]
+        command = [binary, "serve", "--data-dir", str(data), "--plugins", "off"]
+        command += ["--listen", "127.0.0.1:0", "--admin-listen", "0"]
         server = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         try:
             url = address(server)
-            ca = next(iter(sorted(data.rglob("ca*.crt")) + sorted(data.rglob("ca*.pem"))), None)
             suite = {**environment, "BASE_URL": url, "ADMIN_USER": "admin", "ADMIN_PASSWORD": password}
-            if ca:
-                suite["CA_FILE"] = str(ca)
+            suite["CA_FILE"] = str(data / "tls" / "ca.crt")
             here = str(Path(__file__).parent)
             return subprocess.run([sys.executable, "-m", "pytest", *arguments], cwd=here, env=suite).returncode
         finally:
@@ -46,9 +45,9 @@ def address(server: "subprocess.Popen[str]") -> str:
     def read() -> None:
         assert server.stdout
         for line in server.stdout:
-            match = re.search(r"https?://127\.0\.0\.1:\d+", line)
+            match = re.search(r"serving.*\bapi\b.*(127\.0\.0\.1:\d+)", line)
             if match:
-                found.append(match[0])
+                found.append(f"https://{match[1]}")
             if os.environ.get("SERVER_LOG"):
                 sys.stderr.write(line)
 

@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+
 from api import PASSWORD, ZULU, Api, unique
 from conftest import Kind, Somebody, logged_in
 

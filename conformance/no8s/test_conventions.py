@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from api import Api, token
 from conftest import Kind, Somebody
 

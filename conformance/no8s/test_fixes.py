@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+
 from api import DNS_SPEC, Api, unique
 from conftest import Kind
 from test_lifecycle import seconds_until
@@ -33,7 +34,6 @@ def test_01_writes_answer_and_wake_the_owner(admin: Api, kind: Kind) -> None:
     for act in ("create", "update", "delete"):
         thread = threading.Thread(target=claim if act != "delete" else lambda: kind.worker.one().delete())
         thread.start()
-        time.sleep(0.2)  # the claim is waiting by now; if not, the case still holds, it only proves less
         began = time.monotonic()
         if act == "create":
             created = kind.create()
@@ -190,7 +190,6 @@ def test_13_asking_for_a_run_wakes_who_waits(admin: Api, kind: Kind) -> None:
     found: list[float] = []
     thread = threading.Thread(target=lambda: found.append(kind.worker.one(wait_seconds=20) and time.monotonic()))
     thread.start()
-    time.sleep(0.2)  # as in 01
     began = time.monotonic()
     admin.expect(202, "POST", f"/resources/{resource['id']}/reconcile")
     thread.join(30)

@@ -9,6 +9,7 @@ from queue import Empty, Queue
 from typing import Any
 
 import pytest
+
 from api import DNS_SPEC, ZULU, Api, unique
 from conftest import Kind, Somebody
 from worker import Worker

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+
 from api import DNS_SPEC, NAIVE, Api, unique, unique_type
 from conftest import Kind, Somebody
 

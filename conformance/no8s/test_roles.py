@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+
 from api import ZULU, Api, unique
 from conftest import Kind, Somebody
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+
 from api import DNS_SCHEMA, NAIVE, Api, unique_type
 from conftest import Kind, Somebody
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from api import PASSWORD, ZULU, Api, unique
 from conftest import Somebody
 from test_auth import USER_FIELDS

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+
 from api import DNS_SPEC, Api, unique
 from conftest import Kind
 from webhook import Webhook

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+
 from api import DNS_SPEC, Api, unique, unique_type
 from conftest import Kind, Somebody
 from worker import Worker

@@ -13,13 +13,17 @@ from pathlib import Path
 from typing import Any
 
 START_SECONDS = 60
+# In the words of the log, be it JSON or text.
+SERVING = r"serving.*\bapi\b.*127\.0\.0\.1:(\d+)"
 
 
 class Concert:
     """`concert serve --dev` on a port that the system chose, until the end of the `with`."""
 
-    def __init__(self, binary: str, data: Path, plugins: str = "off", **environment: str) -> None:
-        self._arguments = [binary, "serve", "--dev", "--data-dir", str(data), "--plugins", plugins]
+    def __init__(self, binary: str, data: Path, plugins: str | None = "off", **environment: str) -> None:
+        self._arguments = [binary, "serve", "--dev", "--data-dir", str(data), "--admin-listen", "0"]
+        if plugins is not None:
+            self._arguments += ["--plugins", plugins]
         self._environment = {**os.environ, **environment}
         self._process: subprocess.Popen[str] | None = None
         self._changed = threading.Condition()
@@ -45,7 +49,7 @@ class Concert:
         )
         threading.Thread(target=self._read, args=(self._process,), daemon=True).start()
         if not self.port:
-            found = self.wait_for_line(r"https?://127\.0\.0\.1:(\d+)", START_SECONDS)
+            found = self.wait_for_line(SERVING, START_SECONDS)
             self.port = int(found[1])
         self._wait_until_healthy()
 
