@@ -17,7 +17,7 @@ from no8s_operator.plugins.registry import PluginRegistry
 from no8s_operator.worker import Worker
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def concert_binary() -> str:
     """The server's binary. Where it is required, its absence is a failure."""
     found = os.environ.get("CONCERT_BIN")

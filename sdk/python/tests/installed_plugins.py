@@ -1,6 +1,7 @@
 """Plugins as somebody else would install them, for tests of the host."""
 
 import asyncio
+import os
 from typing import Any
 
 from no8s_operator.plugins.actions.base import ActionPlugin
@@ -20,6 +21,28 @@ class Dns(BaseReconciler):
     async def reconcile(self, resource: dict[str, Any], ctx: ReconcilerContext) -> ReconcileResult:
         await ctx.update_status(resource["id"], "ready", "fine", observed_generation=resource["generation"])
         return ReconcileResult(True, "fine")
+
+
+class Counting(BaseReconciler):
+    """Writes a line for every reconciliation into the file `COUNTING_FILE`, and takes its time."""
+
+    max_concurrent_reconciles = 20
+
+    @property
+    def name(self) -> str:
+        return "counting"
+
+    @property
+    def resource_types(self) -> list[str]:
+        return ["Counted"]
+
+    async def reconcile(self, resource: dict[str, Any], ctx: ReconcilerContext) -> ReconcileResult:
+        with open(os.environ["COUNTING_FILE"], "a") as file:
+            file.write(f"{os.getpid()} {resource['id']} {resource['generation']}\n")
+        await ctx.update_status(resource["id"], "reconciling")
+        await asyncio.sleep(float(os.environ["COUNTING_SECONDS"]))
+        await ctx.update_status(resource["id"], "ready", str(os.getpid()), observed_generation=resource["generation"])
+        return ReconcileResult(True)
 
 
 class OtherDns(Dns):

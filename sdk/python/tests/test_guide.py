@@ -41,7 +41,7 @@ class Venv:
 
 
 @pytest.fixture(scope="module")
-def venv(tmp_path_factory: pytest.TempPathFactory) -> Venv:
+def venv(tmp_path_factory: pytest.TempPathFactory, concert_binary: str) -> Venv:
     # pip builds where the source is; a copy leaves the repository as it was.
     source = tmp_path_factory.mktemp("sdk") / "python"
     shutil.copytree(SDK, source, ignore=shutil.ignore_patterns("*.egg-info", "build", "__pycache__", "tests"))

@@ -4,7 +4,6 @@ import asyncio
 import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -253,15 +252,15 @@ async def test_events_reach_a_subscriber(concert: Concert) -> None:
 
 
 @asynccontextmanager
-async def host(concert: Concert, **environment: str) -> AsyncIterator["subprocess.Popen[bytes]"]:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "no8s_operator.host"], env={**os.environ, "CONCERT_URL": concert.url, **environment}
+async def host(concert: Concert, **environment: str) -> AsyncIterator[None]:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "no8s_operator.host", env={**os.environ, "CONCERT_URL": concert.url, **environment}
     )
     try:
-        yield process
+        yield
     finally:
         process.terminate()
-        assert await asyncio.to_thread(process.wait, 30) == 0
+        assert await asyncio.wait_for(process.wait(), 30) == 0
 
 
 async def has_action(concert: Concert, name: str) -> None:
