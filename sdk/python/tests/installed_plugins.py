@@ -23,6 +23,11 @@ class Dns(BaseReconciler):
         return ReconcileResult(True, "fine")
 
 
+def count(line: str) -> None:
+    with open(os.environ["COUNTING_FILE"], "a") as file:
+        file.write(line + "\n")
+
+
 class Counting(BaseReconciler):
     """Writes a line for every reconciliation into the file `COUNTING_FILE`, and takes its time."""
 
@@ -37,8 +42,7 @@ class Counting(BaseReconciler):
         return ["Counted"]
 
     async def reconcile(self, resource: dict[str, Any], ctx: ReconcilerContext) -> ReconcileResult:
-        with open(os.environ["COUNTING_FILE"], "a") as file:
-            file.write(f"{os.getpid()} {resource['id']} {resource['generation']}\n")
+        count(f"{os.getpid()} {resource['id']} {resource['generation']}")
         await ctx.update_status(resource["id"], "reconciling")
         await asyncio.sleep(float(os.environ["COUNTING_SECONDS"]))
         await ctx.update_status(resource["id"], "ready", str(os.getpid()), observed_generation=resource["generation"])
