@@ -131,6 +131,8 @@ class Speaker:
         )
 
     async def _writes(self, request: web.Request) -> web.Response:
+        if not self.is_known:
+            return self._unknown()
         batch = (await request.json())["writes"]
         self.batches.append(batch)
         await self.writes_may_end.wait()

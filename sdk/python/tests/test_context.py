@@ -244,14 +244,21 @@ async def test_a_lease_that_cannot_be_renewed_is_given_up(
         await ctx.update_status(1, "ready")
 
 
-async def test_what_was_not_begun_goes_back_when_the_host_stops(
+async def test_everything_goes_back_unharmed_when_the_host_stops(
     ctx: ReconcilerContext, speaker: Speaker, worker: Worker
 ) -> None:
     await claimed(ctx, speaker, 1, 2)
     await ctx.update_status(1, "reconciling")
     await worker.close()
-    assert [(it["item"], it["outcome"]) for it in speaker.released] == [("2", "requeue")]
-    assert speaker.results(1)[0]["message"] == "the host is stopping"
+    assert [(it["item"], it["outcome"]) for it in speaker.released] == [("1", "requeue"), ("2", "requeue")]
+    assert speaker.results(1) == []
+
+
+async def test_a_worker_that_the_server_forgot_holds_nothing(ctx: ReconcilerContext, speaker: Speaker) -> None:
+    await claimed(ctx, speaker, 1)
+    speaker.is_known = False
+    with pytest.raises(StaleLeaseError, match="Worker not found"):
+        await ctx.update_status(1, "ready")
 
 
 async def test_marking_a_resource_under_work_is_its_requeue_time(ctx: ReconcilerContext, speaker: Speaker) -> None:

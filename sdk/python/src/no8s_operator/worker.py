@@ -89,13 +89,13 @@ class Worker:
             raise
 
     async def close(self) -> None:
-        """Gives back what was not begun, and stops renewing the rest."""
+        """Gives back what is held, at no cost to it, and stops renewing."""
         for task in (self._renewal, *self._timers):
             if task:
                 task.cancel()
                 with contextlib.suppress(asyncio.CancelledError):
                     await task
-        await self.abandon("the host is stopping")
+        await self._release(list(self.leases.held.values()), "the host is stopping")
         await self._writes.close()
 
     async def _renew(self) -> None:
@@ -193,21 +193,22 @@ class Worker:
 
     async def abandon(self, reason: str) -> None:
         """Ends every lease: what was begun has failed with `reason`, what was not goes back unharmed."""
-        begun = [it for it in self.leases.held.values() if not it.is_untouched]
-        untouched = [it for it in self.leases.held.values() if it.is_untouched]
-        for lease in untouched:
-            self.leases.end(lease.resource_id)
-        results = [
-            {"item": str(it.resource_id), "fence": it.fence, "outcome": "requeue", "retry_after": 0, "message": reason}
-            for it in untouched
-        ]
+        await self._release([it for it in self.leases.held.values() if it.is_untouched], reason)
+        result = {"success": False, "message": reason}
         with contextlib.suppress(Exception):
             async with asyncio.timeout(ABANDON_SECONDS):
-                if results:
+                await asyncio.gather(*(self.finish(it, result) for it in list(self.leases.held)))
+
+    async def _release(self, leases: list[Lease], reason: str) -> None:
+        results = []
+        for lease in leases:
+            self.leases.end(lease.resource_id)
+            item = {"item": str(lease.resource_id), "fence": lease.fence}
+            results.append({**item, "outcome": "requeue", "retry_after": 0, "message": reason})
+        if results:
+            with contextlib.suppress(Exception):
+                async with asyncio.timeout(ABANDON_SECONDS):
                     await self.server.ask("POST", f"{self._path}/results", {"results": results})
-                await asyncio.gather(
-                    *(self.finish(it.resource_id, {"success": False, "message": reason}) for it in begun)
-                )
 
     # Writes.
 
@@ -224,7 +225,7 @@ class Worker:
             return None
         lease.writer = asyncio.current_task()
         body = {"item": str(resource_id), "fence": lease.fence, **op}
-        answer = await self._writes.send(body, lease.expires)
+        answer = await self._sent(body, lease.expires)
         status, detail = int(answer.get("status", 200)), str(answer.get("detail", ""))
         if status < 400:
             return answer
@@ -238,6 +239,15 @@ class Worker:
         if self.leases.held.get(resource_id) is lease:
             self.leases.lose(resource_id, detail)
         raise StaleLeaseError(resource_id, detail)
+
+    async def _sent(self, body: dict[str, Any], deadline: float) -> dict[str, Any]:
+        try:
+            return await self._writes.send(body, deadline)
+        except ServerError as error:
+            if error.status != 404:
+                raise
+            # The server does not know this worker any more, so it knows none of its leases.
+            return {"status": 409, "detail": error.detail, "repeated": False}
 
     async def finish(self, resource_id: int, result: dict[str, Any]) -> None:
         """Reports the result of a reconciliation, which ends the lease. Silent if there is none any more."""
