@@ -51,6 +51,7 @@ class Speaker:
         self.leases: dict[str, int] = {}
         self.fence = 0
         self.is_known = True
+        self.serves: str | None = None
         self.conflict: str | None = None
         self.answers: dict[str, dict[str, Any]] = {}
         self.answers_to_lose = 0
@@ -102,6 +103,9 @@ class Speaker:
         if not self.is_known:
             return self._unknown()
         found = []
+        if self.serves not in (None, request.match_info["name"]):
+            await asyncio.sleep(body["wait_seconds"])
+            return web.json_response({"items": []})
         try:
             async with asyncio.timeout(body["wait_seconds"] or 0.01):
                 found.append(await self.due.get())

@@ -240,6 +240,7 @@ async def test_the_command_from_start_to_sigterm(speaker: Speaker, tmp_path: Pat
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "no8s_operator.host", env=environment, stderr=asyncio.subprocess.PIPE
     )
+    speaker.serves = "dns_record"
     speaker.offer(resource(1))
     await until(lambda: speaker.results(1), 30)
     process.send_signal(signal.SIGTERM)
