@@ -157,7 +157,7 @@ def test_writes_of_a_batch_have_an_answer_each(kind: Kind) -> None:
     first, second, third = kind.worker.claim(limit=3)
     answers = kind.worker.writes(
         first.raw(op="status", status="reconciling", message="1"),
-        {**second.raw(op="status", status="reconciling"), "fence": -1},
+        {**second.raw(op="status", status="reconciling"), "fence": 0},
         first.raw(op="status", status="ready", message="2", observed_generation=1),
         third.raw(op="status", status="nonsense"),
         third.raw(op="get_finalizers"),
@@ -186,7 +186,7 @@ def test_the_single_form_of_a_write(admin: Api, kind: Kind, what: str, body: dic
     created = kind.create()
     lent = kind.worker.one()
     path = f"/resources/{created['id']}/{what}"
-    assert "stale fence" in admin.expect(409, "PUT", path, {**body, "fence": -1})["detail"]
+    assert "stale fence" in admin.expect(409, "PUT", path, {**body, "fence": 0})["detail"]
     admin.expect(200, "PUT", path, {**body, "fence": lent.fence})
     lent.result(True)
 

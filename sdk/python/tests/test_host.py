@@ -258,7 +258,10 @@ async def test_the_command_from_start_to_sigterm(speaker: Speaker, tmp_path: Pat
     names = {it["name"]: it["handles"] for it in speaker.registered}
     assert names == {
         "dns_record": [{"resource_type": "DnsRecord"}],
-        "actions": [{"action": "github_actions"}, {"action": "http_api"}],
+        "actions": [
+            {"action": "github_actions", "version": "1.0.0"},
+            {"action": "http_api", "version": "1.0.0"},
+        ],
     }
 
 

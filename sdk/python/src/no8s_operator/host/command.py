@@ -91,7 +91,8 @@ class Host:
         if actions:
             concurrency = int(self._environ.get("MAX_CONCURRENT_RECONCILES") or 5)
             plugin = ActionsReconciler(actions, concurrency)
-            await self._start(plugin, [{"action": name} for name in actions], ACTION_DEADLINE_SECONDS)
+            handles = [{"action": it["name"], "version": it["version"]} for it in self._registry.list_action_plugins()]
+            await self._start(plugin, handles, ACTION_DEADLINE_SECONDS)
 
     async def _start_reconciler(self, point: EntryPoint, plugin: ReconcilerPlugin) -> None:
         handles = [{"resource_type": it} for it in plugin.resource_types]
