@@ -29,6 +29,7 @@ class Concert:
         self._changed = threading.Condition()
         self.lines: list[str] = []
         self.port = 0
+        self._is_over = False
 
     def __enter__(self) -> "Concert":
         self.start()
@@ -69,6 +70,9 @@ class Concert:
             with self._changed:
                 self.lines.append(line.rstrip("\n"))
                 self._changed.notify_all()
+        with self._changed:
+            self._is_over = process is self._process
+            self._changed.notify_all()
 
     def wait_for_line(self, pattern: str, seconds: float = 30) -> "re.Match[str]":
         """The first line of the log that has `pattern` in it."""
@@ -76,10 +80,10 @@ class Concert:
 
         def look() -> bool:
             found.extend(it for it in (re.search(pattern, line) for line in self.lines) if it)
-            return bool(found)
+            return bool(found) or self._is_over
 
         with self._changed:
-            if not self._changed.wait_for(look, seconds):
+            if not self._changed.wait_for(look, seconds) or not found:
                 raise AssertionError(f"no line with {pattern!r} within {seconds} s in:\n" + "\n".join(self.lines))
         return found[0]
 

@@ -233,10 +233,14 @@ def install(folder: Path, **points: str) -> None:
     (info / "entry_points.txt").write_text("\n".join(["[no8s.reconcilers]", *lines]) + "\n")
 
 
+def search_path(folder: Path) -> str:
+    """Where a host finds what `install` put into the folder, beside what this process finds."""
+    return os.pathsep.join([str(folder), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
+
+
 async def test_the_command_from_start_to_sigterm(speaker: Speaker, tmp_path: Path, until: Any) -> None:
     install(tmp_path, dns_record="Dns", licensed="CannotBeMade", zz_other="OtherDns")
-    here = str(Path(__file__).parent)
-    environment = {**os.environ, "CONCERT_URL": speaker.url, "PYTHONPATH": f"{tmp_path}:{here}"}
+    environment = {**os.environ, "CONCERT_URL": speaker.url, "PYTHONPATH": search_path(tmp_path)}
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "no8s_operator.host", env=environment, stderr=asyncio.subprocess.PIPE
     )
@@ -273,7 +277,7 @@ async def test_a_refusal_of_the_server_at_registration_is_like_one_of_the_host(
     environment = {
         **os.environ,
         "CONCERT_URL": speaker.url,
-        "PYTHONPATH": f"{tmp_path}:{Path(__file__).parent}",
+        "PYTHONPATH": search_path(tmp_path),
         "ENABLED_ACTION_PLUGINS": "none",
     }
     process = await asyncio.create_subprocess_exec(

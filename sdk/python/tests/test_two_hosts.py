@@ -12,7 +12,7 @@ from typing import Any
 import aiohttp
 import pytest
 from concert import Concert
-from test_host import install
+from test_host import install, search_path
 
 RESOURCES = 1000
 LEASE_SECONDS = 2
@@ -38,7 +38,7 @@ class Hosts:
             "CONCERT_LEASE_SECONDS": str(LEASE_SECONDS),
             "COUNTING_FILE": str(self.file),
             "COUNTING_SECONDS": str(seconds),
-            "PYTHONPATH": f"{folder}:{Path(__file__).parent}",
+            "PYTHONPATH": search_path(folder),
             "ENABLED_ACTION_PLUGINS": "none",
         }
         self.processes: list[asyncio.subprocess.Process] = []
