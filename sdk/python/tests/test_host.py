@@ -269,6 +269,17 @@ async def test_the_command_from_start_to_sigterm(speaker: Speaker, tmp_path: Pat
     }
 
 
+async def test_a_supervised_host_ends_with_its_server(speaker: Speaker, until: Any) -> None:
+    environment = {**os.environ, "CONCERT_URL": speaker.url, "CONCERT_SUPERVISED": "1"}
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "no8s_operator.host", env=environment, stdin=asyncio.subprocess.PIPE
+    )
+    await until(lambda: speaker.registered, 30)
+    assert process.stdin
+    process.stdin.close()
+    assert await asyncio.wait_for(process.wait(), 30) == 0
+
+
 async def test_a_refusal_of_the_server_at_registration_is_like_one_of_the_host(
     speaker: Speaker, tmp_path: Path, until: Any
 ) -> None:

@@ -23,7 +23,7 @@ LEASE_SECONDS = 60
 # A registration that the server forgot is made again, but never in a tight circle.
 REGISTER_PAUSE = 1.0
 # Without an answer leases run out by themselves, so giving them back is not worth a long wait.
-ABANDON_SECONDS = 5.0
+ABANDON_SECONDS = 2.0
 
 
 class Worker:

@@ -70,6 +70,8 @@ class Host:
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._shutdown.set)
+        if self._environ.get("CONCERT_SUPERVISED"):
+            loop.add_reader(sys.stdin.fileno(), self._read_stdin)
         try:
             await discovery.secret_store(self._registry, self._environ)
             await self._start_all()
@@ -83,6 +85,13 @@ class Host:
             await self._events.close()
             await self._server.close()
         return 0
+
+    def _read_stdin(self) -> None:
+        """Whoever started us holds the other end for as long as it lives, even if it cannot say goodbye."""
+        if not os.read(sys.stdin.fileno(), 4096):
+            asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
+            logger.info("The server is gone; stopping")
+            self._shutdown.set()
 
     async def _start_all(self) -> None:
         for point, plugin in discovery.reconcilers():

@@ -15,7 +15,9 @@ RESTART_FIRST = 5
 RESTART_MAX = 300
 # A plugin that ran this long before it crashed starts over with the shortest delay.
 RAN_WELL_SECONDS = 600.0
-STOP_SECONDS = 10.0
+# For `stop()`, for the loop to end after it, and for it to end when cancelled. `concert serve` waits 10 s
+# for the whole host.
+STOP_SECONDS = 2.5
 
 
 def restart_delay(crashes: int) -> int:
