@@ -1,0 +1,77 @@
+"""Which resources a worker holds, and what it has said about them so far."""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+logger = logging.getLogger(__name__)
+
+# How many ended leases are remembered, so that a late write is told apart from one by a stranger.
+# A host that holds this many at once would long have been out of memory for the records themselves.
+ENDED_MAX = 10_000
+
+
+@dataclass(eq=False)
+class Lease:
+    """One claimed resource. `fence` goes with every write; the server refuses an older one."""
+
+    resource_id: int
+    fence: Any
+    record: dict[str, Any]
+    expires: float
+    task: "asyncio.Task[Any] | None" = None
+    writer: "asyncio.Task[Any] | None" = None
+    phase: str | None = None
+    message: str = ""
+    requeue_after: float | None = None
+    on_lost: "Callable[[], object] | None" = None
+
+    @property
+    def is_untouched(self) -> bool:
+        return self.writer is None
+
+
+class Leases:
+    """The leases of one worker by resource id, and the ids whose lease ended badly or for good."""
+
+    def __init__(self) -> None:
+        self.held: dict[int, Lease] = {}
+        self._lost: OrderedDict[int, str] = OrderedDict()
+        self._purged: OrderedDict[int, None] = OrderedDict()
+
+    def take(self, lease: Lease) -> None:
+        self.held[lease.resource_id] = lease
+        self._lost.pop(lease.resource_id, None)
+
+    def end(self, resource_id: int) -> None:
+        self.held.pop(resource_id, None)
+
+    def lose(self, resource_id: int, reason: str) -> None:
+        lease = self.held.pop(resource_id, None)
+        _remember(self._lost, resource_id, reason)
+        logger.warning("Lost the lease of resource %s: %s", resource_id, reason)
+        if lease and lease.on_lost:
+            lease.on_lost()
+
+    def why_lost(self, resource_id: int) -> str | None:
+        return self._lost.get(resource_id)
+
+    def purged(self, resource_id: int) -> None:
+        _remember(self._purged, resource_id, None)
+
+    def is_purged(self, resource_id: int) -> bool:
+        return resource_id in self._purged
+
+    def left_by(self, task: "asyncio.Task[Any] | None") -> list[Lease]:
+        """Leases that `task` claimed and no other task has written to."""
+        return [it for it in self.held.values() if it.task is task and it.writer in (None, task)]
+
+
+def _remember(book: "OrderedDict[int, Any]", key: int, value: Any) -> None:
+    book[key] = value
+    book.move_to_end(key)
+    while len(book) > ENDED_MAX:
+        book.popitem(last=False)

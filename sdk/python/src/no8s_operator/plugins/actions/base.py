@@ -1,0 +1,77 @@
+"""The base class of action plugins."""
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+from no8s_operator.plugins.base import ActionContext, ActionPhase, ActionResult, DriftResult
+
+__all__ = ["ActionContext", "ActionPhase", "ActionPlugin", "ActionResult", "DriftResult", "failed"]
+
+
+class ActionPlugin(ABC):
+    """Prepare, plan, apply or destroy, clean up. One instance serves every resource, at the same time."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name resources and reconcilers ask for it by."""
+
+    @property
+    @abstractmethod
+    def version(self) -> str:
+        """The plugin's version."""
+
+    @abstractmethod
+    async def initialize(self, config: dict[str, Any]) -> None:
+        """Takes the host's configuration, once."""
+
+    @abstractmethod
+    async def validate_spec(self, spec: dict[str, Any]) -> tuple[bool, str | None]:
+        """Whether the plugin can work with `spec`, and if not, why."""
+
+    @abstractmethod
+    async def prepare(self, ctx: ActionContext) -> Any:
+        """A workspace for the following steps; only the plugin knows what is in it."""
+
+    @abstractmethod
+    async def plan(self, ctx: ActionContext, workspace: Any) -> ActionResult:
+        """What `apply` would do, without doing it."""
+
+    @abstractmethod
+    async def apply(self, ctx: ActionContext, workspace: Any) -> ActionResult:
+        """Makes the world match the spec."""
+
+    @abstractmethod
+    async def destroy(self, ctx: ActionContext, workspace: Any) -> ActionResult:
+        """Undoes what `apply` did."""
+
+    @abstractmethod
+    async def get_outputs(self, ctx: ActionContext, workspace: Any) -> dict[str, Any]:
+        """What the resource offers to others after `apply`."""
+
+    @abstractmethod
+    async def get_state(self, ctx: ActionContext, workspace: Any) -> dict[str, Any] | None:
+        """What the plugin knows of the resource's state, if it can tell."""
+
+    @abstractmethod
+    async def cleanup(self, workspace: Any) -> None:
+        """Removes the workspace. Called whatever happened before."""
+
+    async def detect_drift(self, ctx: ActionContext, workspace: Any) -> DriftResult:
+        """Whether the world still matches, judged by `plan` unless a plugin knows better."""
+        plan = await self.plan(ctx, workspace)
+        return DriftResult(
+            has_drift=plan.success and plan.has_changes,
+            drift_details=plan.plan_output,
+            error_message=plan.error_message,
+        )
+
+    @classmethod
+    def load_config_from_env(cls) -> dict[str, Any]:
+        """The configuration this plugin takes from the host's environment."""
+        return {}
+
+
+def failed(message: str, **more: Any) -> ActionResult:
+    """A step that did not succeed, with the reason."""
+    return ActionResult(success=False, phase=ActionPhase.FAILED, error_message=message, **more)

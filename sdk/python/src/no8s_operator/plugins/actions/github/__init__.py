@@ -1,0 +1,1 @@
+"""GitHub's API, as far as running workflows needs it."""

@@ -1,0 +1,1 @@
+"""Inputs: plugins that ask for resources on behalf of another system."""

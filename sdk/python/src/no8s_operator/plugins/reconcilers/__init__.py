@@ -1,0 +1,1 @@
+"""Reconcilers: plugins that own resource types."""

@@ -1,0 +1,1 @@
+"""Secret stores: where plugins read passwords and tokens from."""

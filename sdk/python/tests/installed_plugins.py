@@ -1,0 +1,146 @@
+"""Plugins as somebody else would install them, for tests of the host."""
+
+import asyncio
+import os
+from typing import Any
+
+from no8s_operator.plugins.actions.base import ActionPlugin
+from no8s_operator.plugins.base import ActionContext, ActionPhase, ActionResult
+from no8s_operator.plugins.reconcilers.base import BaseReconciler, ReconcilerContext, ReconcileResult, ReconcilerPlugin
+
+
+class Dns(BaseReconciler):
+    @property
+    def name(self) -> str:
+        return "dns_record"
+
+    @property
+    def resource_types(self) -> list[str]:
+        return ["DnsRecord"]
+
+    async def reconcile(self, resource: dict[str, Any], ctx: ReconcilerContext) -> ReconcileResult:
+        await ctx.update_status(resource["id"], "ready", "fine", observed_generation=resource["generation"])
+        return ReconcileResult(True, "fine")
+
+
+def count(line: str) -> None:
+    with open(os.environ["COUNTING_FILE"], "a") as file:
+        file.write(line + "\n")
+
+
+class Counting(BaseReconciler):
+    """Writes a line for every reconciliation into the file `COUNTING_FILE`, and takes its time."""
+
+    max_concurrent_reconciles = 20
+
+    @property
+    def name(self) -> str:
+        return "counting"
+
+    @property
+    def resource_types(self) -> list[str]:
+        return ["Counted"]
+
+    async def reconcile(self, resource: dict[str, Any], ctx: ReconcilerContext) -> ReconcileResult:
+        count(f"{os.getpid()} {resource['id']} {resource['generation']}")
+        await ctx.update_status(resource["id"], "reconciling")
+        await asyncio.sleep(float(os.environ["COUNTING_SECONDS"]))
+        await ctx.update_status(resource["id"], "ready", str(os.getpid()), observed_generation=resource["generation"])
+        return ReconcileResult(True)
+
+
+class OtherDns(Dns):
+    @property
+    def name(self) -> str:
+        return "other_dns"
+
+
+class CannotBeMade(Dns):
+    def __init__(self) -> None:
+        raise RuntimeError("no licence")
+
+
+class Crashing(ReconcilerPlugin):
+    """Crashes as often as told, then waits."""
+
+    def __init__(self, crashes: int = 0, error: BaseException | None = None) -> None:
+        self.crashes = crashes
+        self.error = error or RuntimeError("boom")
+        self.starts = 0
+        self.stops = 0
+        self.is_waiting = asyncio.Event()
+
+    @property
+    def name(self) -> str:
+        return "crashing"
+
+    @property
+    def resource_types(self) -> list[str]:
+        return ["DnsRecord"]
+
+    async def start(self, ctx: ReconcilerContext) -> None:
+        self.starts += 1
+        if self.starts <= self.crashes:
+            raise self.error
+        self.is_waiting.set()
+        await ctx.shutdown_event.wait()
+
+    async def reconcile(self, resource: dict[str, Any], ctx: ReconcilerContext) -> ReconcileResult:
+        return ReconcileResult(True)
+
+    async def stop(self) -> None:
+        self.stops += 1
+
+
+class Recording(ActionPlugin):
+    """An action whose steps answer what `answers` says; `calls` has what was asked of it."""
+
+    calls: list[str]
+    answers: dict[str, Any]
+    configs: list[dict[str, Any]]
+
+    @property
+    def name(self) -> str:
+        return "recording"
+
+    @property
+    def version(self) -> str:
+        return "0.1.0"
+
+    async def _answer(self, step: str) -> Any:
+        self.calls.append(step)
+        answer = self.answers.get(step, ActionResult(success=True, phase=ActionPhase.COMPLETED))
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    async def initialize(self, config: dict[str, Any]) -> None:
+        self.configs.append(config)
+
+    async def validate_spec(self, spec: dict[str, Any]) -> tuple[bool, str | None]:
+        is_valid = "bad" not in spec
+        return is_valid, None if is_valid else "it is bad"
+
+    async def prepare(self, ctx: ActionContext) -> Any:
+        return await self._answer("prepare")
+
+    async def plan(self, ctx: ActionContext, workspace: Any) -> ActionResult:
+        result: ActionResult = await self._answer("plan")
+        return result
+
+    async def apply(self, ctx: ActionContext, workspace: Any) -> ActionResult:
+        result: ActionResult = await self._answer("apply")
+        return result
+
+    async def destroy(self, ctx: ActionContext, workspace: Any) -> ActionResult:
+        result: ActionResult = await self._answer("destroy")
+        return result
+
+    async def get_outputs(self, ctx: ActionContext, workspace: Any) -> dict[str, Any]:
+        return {"from": "get_outputs"}
+
+    async def get_state(self, ctx: ActionContext, workspace: Any) -> dict[str, Any] | None:
+        return None
+
+    async def cleanup(self, workspace: Any) -> None:
+        await self._answer("cleanup")
