@@ -9,6 +9,7 @@ pub mod definitions;
 pub mod events;
 mod finalizers;
 pub mod namespaces;
+mod leaving;
 pub mod owners;
 mod start;
 #[cfg(test)]
