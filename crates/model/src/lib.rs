@@ -4,6 +4,7 @@
 //! reads a clock or touches a disk.
 #![warn(missing_docs)]
 
+pub mod address;
 pub mod base64;
 pub mod condition;
 pub mod duration;
@@ -19,6 +20,7 @@ pub mod patch;
 pub mod selector;
 pub mod time;
 
+pub use address::Address;
 pub use condition::Condition;
 pub use encoded::{Body, Encoded, Head};
 pub use field::{FieldError, FieldPath, Rule};

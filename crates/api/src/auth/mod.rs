@@ -25,7 +25,7 @@ mod user;
 mod way_in;
 
 pub use access::Access;
-pub use bootstrap::{Bootstrap, bootstrap};
+pub use bootstrap::{Bootstrap, bootstrap, issue_for_administrator};
 pub use custom_role::{CustomRole, Served, custom_role_kind, is_operation, is_system_permission};
 pub use escalation::is_sensitive;
 pub use gate::{Gate, Refusal};
@@ -36,7 +36,7 @@ pub use password::{
 pub use person::{Person, person_kind, role_group};
 pub use rule::{Rule, covers};
 pub use throttle::{Attempt, Throttle};
-pub use token::{Issued, TokenError, issue, issue_for_user, sweep, token_kind};
+pub use token::{Issued, TokenError, is_known, issue, issue_for_user, sweep, token_kind};
 pub use user::User;
 pub use way_in::has_other_way_in;
 

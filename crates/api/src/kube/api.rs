@@ -102,6 +102,11 @@ impl Call<'_> {
     pub(crate) fn naming(&self) -> Naming<'_> {
         self.resource.naming(self.name)
     }
+
+    /// The one object that a list or watch is about, if it says so.
+    pub(crate) fn watched_name(&self) -> Option<String> {
+        if self.name.is_empty() { list::only_name(self.params) } else { Some(self.name.to_owned()) }
+    }
 }
 
 impl Api {
@@ -239,7 +244,14 @@ impl Inner {
         let kind = concert_model::GroupKind::new(address.group(), "");
         let name = address.name.as_deref().unwrap_or_default();
         let naming = Naming { kind: &kind, plural: address.resource, name };
-        let allowed = self.gate.authorise(user, &access(verb, address)).await;
+        let allowed = match list::only_name(params).filter(|_| name.is_empty() && !matches!(verb, "create")) {
+            // Who may see one object may list and watch just that one.
+            Some(only) => {
+                let one = Address { name: Some(only.into()), ..address.clone() };
+                self.gate.authorise(user, &access(verb, &one)).await
+            }
+            None => self.gate.authorise(user, &access(verb, address)).await,
+        };
         allowed.map_err(|refusal| Error::refused(refusal, Some(&naming)))?;
         Ok(verb)
     }
@@ -338,8 +350,8 @@ fn access<'a>(verb: &'a str, address: &'a Address<'a>) -> Access<'a> {
 
 fn verb(method: &Method, address: &Address<'_>, params: &Params<'_>) -> Result<&'static str, Error> {
     match (method.as_str(), address.name.is_some()) {
+        ("GET", _) if address.subresource.is_empty() && params.is_set(watch::PARAM)? => Ok("watch"),
         ("GET", true) => Ok("get"),
-        ("GET", false) if params.is_set(watch::PARAM)? => Ok("watch"),
         ("GET", false) => Ok("list"),
         ("POST", _) => Ok("create"),
         ("PUT", true) => Ok("update"),

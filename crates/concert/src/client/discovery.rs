@@ -1,8 +1,8 @@
 //! Which kinds a server has, and which of them a word means.
 
+use concert_model::Address;
 use serde_json::Value;
 
-use super::address::Address;
 use super::error::Error;
 use super::session::{Ask, Session};
 use crate::cli::Advice;

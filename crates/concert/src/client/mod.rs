@@ -3,7 +3,6 @@
 //! It only speaks HTTP. Where to and as whom is in `connection`; one request and its answer in
 //! `session`; which kinds there are in `discovery`.
 
-mod address;
 pub mod apply;
 mod connection;
 pub mod diff;
@@ -15,7 +14,6 @@ mod target;
 pub mod wait;
 mod watch;
 
-pub use address::Address;
 pub use connection::{Connection, Flags, Places};
 pub use discovery::{Kinds, Resource};
 pub use error::Error;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use concert_model::Address;
 use concert_server::{Clock as _, SystemClock};
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER};
 use http::{Method, Response};
@@ -11,7 +12,6 @@ use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 
-use super::address::Address;
 use super::connection::{Connection, Flags};
 use super::error::{Error, Refusal};
 use crate::cli::Advice;

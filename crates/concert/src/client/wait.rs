@@ -67,7 +67,7 @@ async fn look(
 /// Says whether it came to that before the watch ended.
 async fn follow(
     session: &Session,
-    collection: super::Address,
+    collection: concert_model::Address,
     position: &str,
     is_so: &mut impl FnMut(Option<&Value>) -> bool,
 ) -> Result<bool, Error> {

@@ -1,12 +1,12 @@
 //! Watches: one event a line, for as long as the server has something to say.
 
 use bytes::{Buf as _, BytesMut};
+use concert_model::Address;
 use http::Response;
 use http_body_util::BodyExt as _;
 use kube::client::Body;
 use serde_json::Value;
 
-use super::address::Address;
 use super::error::{Error, Refusal};
 use super::session::{Ask, Session};
 

@@ -1,6 +1,6 @@
 //! `concert events`: what was told about an object, or about all of a namespace.
 
-use concert_model::Timestamp;
+use concert_model::{Address, Timestamp};
 use concert_server::Clock as _;
 use concert_server::explain::{Told, span};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::Run;
 use super::objects::{meant_one, text};
 use crate::cli::say;
-use crate::client::{Address, Ask, Error, Flags, Session};
+use crate::client::{Ask, Error, Flags, Session};
 use crate::exit::Exit;
 use crate::print::{self, Output, Table};
 

@@ -5,12 +5,13 @@ use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use anyhow::Context as _;
+use concert_model::Address;
 use http::Method;
 use serde_json::{Value, json};
 
 use super::Run;
 use crate::cli::{Advice, say};
-use crate::client::{Address, Ask, Connection, Flags, Places, Session, kubeconfig};
+use crate::client::{Ask, Connection, Flags, Places, Session, kubeconfig};
 use crate::exit::Exit;
 use crate::print;
 

@@ -1,9 +1,10 @@
 //! Which objects a command is about, and printing them: what several commands share.
 
+use concert_model::Address;
 use serde_json::{Value, json};
 
 use crate::cli::Advice;
-use crate::client::{Address, Kinds, Resource, Session, Target};
+use crate::client::{Kinds, Resource, Session, Target};
 use crate::print::{self, Output};
 
 /// Where a command looks.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
-use concert_model::time;
+use concert_model::{Address, time};
 use concert_server::{Clock as _, SystemClock};
 use http::Method;
 use ring::digest::{SHA256, digest};
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use super::Run;
 use super::objects::duration;
 use crate::cli::{Advice, say};
-use crate::client::{Address, Ask, Flags, Session};
+use crate::client::{Ask, Flags, Session};
 use crate::exit::Exit;
 use crate::print;
 

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use concert_model::Address;
 use concert_server::Clock as _;
 use serde_json::Value;
 
 use super::objects::{Meant, Scope, label, meant};
 use super::{Run, get};
 use crate::cli::{Advice, say};
-use crate::client::{Address, Ask, Error, Event, Flags, Resource, Session, Watch};
+use crate::client::{Ask, Error, Event, Flags, Resource, Session, Watch};
 use crate::exit::Exit;
 use crate::print::table::{Columns, line};
 use crate::print::{self, Output};

@@ -1,4 +1,5 @@
-//! What goes with what: owned objects, the contents of namespaces and of definitions, old events.
+//! What goes with what: owned objects, the contents of namespaces and of definitions, old events; and the
+//! names that definitions leave behind.
 //!
 //! The store only marks: it leaves finalizers and deletion times. Here are the hands that follow up.
 //! Each part is a `decide.rs`, a plain function, and a `run.rs`; [`start()`] starts them all. Nothing is
@@ -8,6 +9,8 @@ mod contents;
 pub mod definitions;
 pub mod events;
 mod finalizers;
+mod leaving;
+mod names;
 pub mod namespaces;
 pub mod owners;
 mod start;

@@ -8,7 +8,7 @@ use concert_store::{Chance, Clock, Fence, Store};
 use tracing::debug;
 
 use super::owners::Owners;
-use super::{Kinds, definitions, events, namespaces};
+use super::{Kinds, definitions, events, names, namespaces};
 
 /// What the collectors need.
 #[derive(Clone)]
@@ -68,6 +68,7 @@ pub fn start(parts: Parts) -> Result<Running, StartError> {
     let controllers = [
         namespaces::controller(&parts),
         definitions::controller(&parts, owners.clone()),
+        names::controller(&parts),
         events::controller(&parts),
     ];
     let mut running = Running { engine: parts.engine, owners, handles: Vec::new() };

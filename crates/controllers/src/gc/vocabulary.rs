@@ -6,6 +6,7 @@ pub mod controller {
     pub const OWNERS: &str = "gc/owners";
     pub const NAMESPACES: &str = "gc/namespaces";
     pub const DEFINITIONS: &str = "gc/definitions";
+    pub const NAMES: &str = "gc/names";
     pub const EVENTS: &str = "gc/events";
 }
 

@@ -11,21 +11,19 @@ use concert_engine::workers::Board;
 use concert_model::no8s::Rules;
 use concert_store::Local;
 
-use super::error::Error;
-
-/// What runs for remote workers.
+/// What there is for remote workers.
 pub(super) struct Workers {
     pub board: Board,
-    pub running: plugins::Running,
+    /// For the controllers of all workers that are registered, and from then on of those that come.
+    pub controllers: plugins::Parts,
     pub door: Door,
 }
 
 impl Workers {
-    /// Starts the controllers of all workers that are registered, and from then on of those that come.
-    pub fn start(store: &Local, parts: &Parts, gate: &Gate, rules: Rules) -> Result<Self, Error> {
+    pub fn new(store: &Local, parts: &Parts, gate: &Gate, rules: Rules) -> Self {
         let board = Board::new(parts.clock.clone());
         let kinds = store.clone();
-        let running = plugins::start(plugins::Parts {
+        let controllers = plugins::Parts {
             engine: parts.engine.clone(),
             store: parts.store.clone(),
             work: Arc::new(store.clone()),
@@ -35,7 +33,7 @@ impl Workers {
             chance: parts.chance.fork(),
             kinds: Arc::new(move || kinds.kinds()),
             rules,
-        });
+        };
         let door = Door::new(workers::Parts {
             store: store.clone(),
             gate: gate.clone(),
@@ -45,11 +43,6 @@ impl Workers {
             rules,
             show: Arc::new(view::resource),
         });
-        Ok(Self { board, running: running.map_err(Error::store)?, door })
-    }
-
-    /// Nobody waits any more, nothing is lent any more.
-    pub async fn stop(&self) {
-        self.running.stop().await;
+        Self { board, controllers, door }
     }
 }

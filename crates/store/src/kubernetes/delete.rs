@@ -4,7 +4,7 @@
 //! So the last state is read first, and the deletion is meant for that state only: that is how its
 //! final state is known.
 
-use concert_model::{Encoded, ObjectKey, ResourceVersion, Uid};
+use concert_model::{Address, Encoded, ObjectKey, ResourceVersion, Uid};
 use serde_json::json;
 
 use super::codec;
@@ -13,7 +13,7 @@ use super::read::check_key;
 use super::requests::Verb;
 use super::server::Server;
 use super::status::About;
-use super::transport::{Address, Content};
+use super::transport::Content;
 use super::write::is_removed;
 use crate::contract::{By, Delete, Deleted, Propagation, Result};
 use crate::error::Error;

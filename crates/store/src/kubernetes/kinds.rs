@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use concert_model::metadata::NameRule;
-use concert_model::{GroupKind, ObjectKey};
+use concert_model::{Address, GroupKind, ObjectKey};
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::requests::Verb;
 use super::status::{About, Refusal, Status};
-use super::transport::{Address, Ask, Content, Transport};
+use super::transport::{Ask, Content, Transport};
 use crate::contract::Result;
 use crate::error::Error;
 use crate::kind::Kind;

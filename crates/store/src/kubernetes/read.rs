@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use concert_model::{Encoded, ObjectKey, ResourceVersion};
+use concert_model::{Address, Encoded, ObjectKey, ResourceVersion};
 
 use super::cache::Look;
 use super::codec;
@@ -11,7 +11,7 @@ use super::requests::Verb;
 use super::selectors::select;
 use super::server::Server;
 use super::status::About;
-use super::transport::{Address, Content};
+use super::transport::Content;
 use crate::contract::{Page, PageRequest, Query, Result};
 use crate::error::Error;
 

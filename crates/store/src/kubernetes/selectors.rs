@@ -1,9 +1,8 @@
 //! Selectors in the text form that the API server takes.
 
-use concert_model::FieldSelector;
 use concert_model::selector::FieldRequirement;
+use concert_model::{Address, FieldSelector};
 
-use super::transport::Address;
 use crate::contract::Query;
 
 /// `address` with the selectors of `query`.

@@ -3,14 +3,14 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use concert_model::{GroupKind, ResourceVersion};
+use concert_model::{Address, GroupKind, ResourceVersion};
 use tokio::sync::watch as signal;
 
 use super::cache::{Order, Registry};
 use super::kinds::{Kinds, Resource};
 use super::requests::{Requests, Verb};
 use super::status::{About, Refusal, Status};
-use super::transport::{Address, Answer, Ask, Content, Transport};
+use super::transport::{Answer, Ask, Content, Transport};
 use super::{Config, Spawn};
 use crate::contract::Result;
 use crate::error::Error;

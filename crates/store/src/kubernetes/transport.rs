@@ -172,46 +172,6 @@ impl Verb {
     }
 }
 
-/// A path and its query, put together piece by piece.
-#[derive(Clone, Debug)]
-pub(super) struct Address(String);
-
-impl Address {
-    pub(super) fn new(path: impl Into<String>) -> Self {
-        Self(path.into())
-    }
-
-    /// The same, one step deeper.
-    pub(super) fn step(mut self, segment: &str) -> Self {
-        self.0.push('/');
-        escape(&mut self.0, segment);
-        self
-    }
-
-    /// The same, with a parameter.
-    pub(super) fn with(mut self, name: &str, value: &str) -> Self {
-        self.0.push(if self.0.contains('?') { '&' } else { '?' });
-        self.0.push_str(name);
-        self.0.push('=');
-        escape(&mut self.0, value);
-        self
-    }
-
-    pub(super) fn into_path(self) -> String {
-        self.0
-    }
-}
-
-fn escape(out: &mut String, text: &str) {
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push_str(&format!("%{byte:02X}"));
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,12 +181,5 @@ mod tests {
         let header = r#"299 - "unknown field \"spec.x\"""#;
         assert_eq!(warning(header).as_deref(), Some(r#"unknown field "spec.x""#));
         assert_eq!(warning("299 - nothing"), None);
-    }
-
-    #[test]
-    fn names_and_values_cannot_leave_their_place() {
-        let address =
-            Address::new("/api/v1").step("a/../b?c").with("labelSelector", "a in (b,c)").with("x", "&=");
-        assert_eq!(address.into_path(), "/api/v1/a%2F..%2Fb%3Fc?labelSelector=a%20in%20%28b%2Cc%29&x=%26%3D");
     }
 }

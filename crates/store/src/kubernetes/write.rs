@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use concert_model::{Encoded, FieldError, FieldPath, GroupKind, Object, ObjectKey, Patch, Rule};
+use concert_model::{Address, Encoded, FieldError, FieldPath, GroupKind, Object, ObjectKey, Patch, Rule};
 use serde_json::Value;
 
 use super::codec;
@@ -12,7 +12,7 @@ use super::read::check_key;
 use super::requests::Verb;
 use super::server::Server;
 use super::status::About;
-use super::transport::{Address, Answer, Content};
+use super::transport::{Answer, Content};
 use crate::contract::{By, Part, Result};
 use crate::error::Error;
 use crate::unknown::UnknownFields;

@@ -65,6 +65,7 @@ impl Inner {
         ownership: Ownership,
     ) -> Result<Encoded, Attempt> {
         check_scope(served, object)?;
+        let _turn = self.turn(&served.kind.group_kind).await;
         if ownership == Ownership::Open {
             object.set_metadata(ownership::FIELD, Value::Null);
         }

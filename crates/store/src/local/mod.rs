@@ -107,6 +107,8 @@ struct Inner {
     bookmark_every: Duration,
     samples: maintain::Samples,
     rotation: tokio::sync::Mutex<()>,
+    /// Held while a definition is written: which names it gets depends on all others.
+    defining: tokio::sync::Mutex<()>,
 }
 
 /// What the writer thread keeps up to date for everybody.
@@ -141,6 +143,7 @@ impl Local {
             bookmark_every,
             samples: maintain::Samples::default(),
             rotation: tokio::sync::Mutex::new(()),
+            defining: tokio::sync::Mutex::new(()),
         }));
         store.check_keys()?;
         store.inner().shared.load_kinds(&*store.inner().backend)?;

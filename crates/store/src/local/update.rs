@@ -84,6 +84,7 @@ impl Inner {
         if object.uid().is_some_and(|uid| uid != current.head().uid) {
             return Err(Error::Conflict { key: current.key().clone() }.into());
         }
+        let _turn = self.turn(&current.key().kind).await;
         match part {
             Part::Main => self.replace_main(served, current, object, by, ownership).await,
             Part::Status => self.replace_status(served, current, object, by, ownership).await,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use concert_model::{Body, Encoded, FieldError, FieldPath, Object, ObjectKey, Timestamp};
+use concert_model::{Body, Encoded, FieldError, FieldPath, GroupKind, Object, ObjectKey, Timestamp};
 use serde_json::{Value, json};
 
 use super::admit::describe;
@@ -45,6 +45,12 @@ impl From<Error> for Attempt {
 }
 
 impl Inner {
+    /// The turn of a write of `kind`, to be held until it is committed: definitions are written one after
+    /// the other, so that two cannot be given the same names. Others need none.
+    pub(super) async fn turn(&self, kind: &GroupKind) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        if definition::is_definition(kind) { Some(self.defining.lock().await) } else { None }
+    }
+
     /// Commits a state in the place of `current`.
     pub(super) async fn write_over(
         &self,

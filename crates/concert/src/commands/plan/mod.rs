@@ -6,14 +6,14 @@ mod step;
 
 use std::path::Path;
 
-use concert_model::Object;
+use concert_model::{Address, Object};
 use http::Method;
 use serde_json::{Value, json};
 
 use super::Run;
 use crate::cli::say;
 use crate::client::apply::{Applier, Options};
-use crate::client::{Address, Ask, Flags, Session};
+use crate::client::{Ask, Flags, Session};
 use crate::exit::Exit;
 use crate::manifests;
 use crate::print::{self, Paint};

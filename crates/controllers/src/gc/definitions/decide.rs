@@ -7,18 +7,8 @@ use concert_store::local::CLEANUP_FINALIZER;
 use serde_json::Value;
 
 use super::super::contents::Remains;
+pub use super::super::leaving::Step;
 use super::super::vocabulary::definition::{COMPLETED, FAILED, IN_PROGRESS, TERMINATING};
-
-/// The next thing to do.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// Nothing before something changes.
-    Rest,
-    /// Write this status.
-    Report(Value),
-    /// No objects are left: let it go.
-    Finish,
-}
 
 /// Whether its objects are to go.
 pub fn is_terminating(definition: &Object) -> bool {

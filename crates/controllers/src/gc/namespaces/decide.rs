@@ -7,22 +7,12 @@ use concert_model::{Object, Timestamp};
 use serde_json::Value;
 
 use super::super::contents::Remains;
+pub use super::super::leaving::Step;
 use super::super::vocabulary::finalizer::NAMESPACE;
 use super::super::vocabulary::namespace::{
     CONTENT_FAILURE, CONTENT_REMAINING, DELETED, DELETION_FAILED, FINALIZERS_REMAINING, NO_FINALIZERS,
     REMOVED, SOME_FINALIZERS, SOME_REMAIN,
 };
-
-/// The next thing to do.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Step {
-    /// Nothing before something changes.
-    Rest,
-    /// Write this status.
-    Report(Value),
-    /// It is empty: let it go.
-    Finish,
-}
 
 /// Whether its contents are to go.
 pub fn is_terminating(namespace: &Object) -> bool {

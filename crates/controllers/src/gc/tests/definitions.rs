@@ -93,3 +93,47 @@ async fn a_definition_and_a_namespace_that_go_together_both_go() {
     assert!(world.local.get(&definition).await.is_err());
     assert!(world.local.get(&super::world::namespace("far")).await.is_err());
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_name_goes_to_who_waits_for_it_when_its_owner_goes() {
+    let mut world = World::new().await;
+    let first = world.define("Thing", "Namespaced").await;
+    let twin = async |plural: &str, kind: &str, short: &str| {
+        let definition = world.create(json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.example.com")},
+            "spec": {
+                "group": "example.com", "scope": "Namespaced",
+                "names": {"kind": kind, "plural": plural, "shortNames": [short]},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": {"type": "object"}}}],
+            },
+        }));
+        definition.await.key().clone()
+    };
+    // Two wait for the same kind, one for a short name only.
+    let twins = [twin("twins", "Thing", "tw").await, twin("triplets", "Thing", "tr").await];
+    let other = twin("others", "Other", "things").await;
+    world.start().await;
+    world.settle().await;
+    let status = async |key: &concert_model::ObjectKey, kind: &str| {
+        condition::find(world.get(key).await.status(), kind).unwrap().status
+    };
+    for waiting in twins.iter().chain([&other]) {
+        assert_eq!(status(waiting, "NamesAccepted").await, Status::False);
+        assert_eq!(status(waiting, "Established").await, Status::False);
+    }
+    world.delete_key(&first, Propagation::Background).await;
+    world.settle().await;
+    assert_eq!(status(&other, "Established").await, Status::True);
+    let accepted = [status(&twins[0], "Established").await, status(&twins[1], "Established").await];
+    let mut sorted = accepted;
+    sorted.sort_by_key(|it| *it == Status::True);
+    assert_eq!(sorted, [Status::False, Status::True], "exactly one of them gets it");
+    let (winner, loser) = if accepted[0] == Status::True { (0, 1) } else { (1, 0) };
+    world.delete_key(&twins[winner], Propagation::Background).await;
+    world.settle().await;
+    assert_eq!(status(&twins[loser], "Established").await, Status::True);
+    assert_eq!(status(&twins[loser], "NamesAccepted").await, Status::True);
+    world.object("Thing", "a", &[]).await;
+}

@@ -22,11 +22,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use concert_model::{ObjectKey, Revision, Timestamp};
+use concert_model::{GroupKind, ObjectKey, Revision, Timestamp};
 use rusqlite::{Connection, ErrorCode};
 
 use super::{
-    Attempt, Backend, Bounds, Change, Failure, Owner, Past, Payload, Range, Row, Scan, Shelf, Txn, Verdict,
+    Attempt, Backend, Bounds, Change, Failure, Past, Payload, Range, Renew, Row, Scan, Shelf, Txn, Verdict,
 };
 use crate::contract::ItemKey;
 use crate::work::WorkRow;
@@ -86,6 +86,10 @@ impl Backend for Sqlite {
         self.read(|c| read::snapshot(c, |c| read::range(c, scan)))
     }
 
+    fn count(&self, kind: &GroupKind, namespace: Option<&str>, after: &ObjectKey) -> Result<usize, Failure> {
+        self.read(|c| read::count(c, kind, namespace, after).map_err(failure))
+    }
+
     fn tail(&self, after: Revision, limit: usize) -> Result<Vec<Change>, Failure> {
         self.read(|c| read::snapshot(c, |c| read::tail(c, after, limit)))
     }
@@ -130,13 +134,9 @@ impl Backend for Sqlite {
         self.read(|connection| copy::write(connection, target))
     }
 
-    fn restore_from(
-        &self,
-        source: &Path,
-        check: &dyn Fn(&Owner, &Bytes) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    fn restore_from(&self, source: &Path, renew: &Renew<'_>) -> Result<(), Failure> {
         let staged = copy::Staged::read(source, &self.path, open::MIGRATIONS)?;
-        staged.check(check)?;
+        staged.renew(renew)?;
         self.writer().restore(&staged)
     }
 }

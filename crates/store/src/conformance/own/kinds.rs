@@ -98,6 +98,27 @@ pub async fn outlive_definitions_that_were_not_accepted(own: &Own) {
     widgets.create("a", json!({"n": 1})).await;
 }
 
+/// Two definitions of one kind that are written at the same moment: one gets it, the other waits.
+pub async fn that_two_ask_for_at_the_same_moment_go_to_one(own: &Own) {
+    let group = own.subject.widgets().await.kind.group;
+    let named = |plural: &str| {
+        let kind = "Contested";
+        let names =
+            json!({"kind": kind, "plural": plural, "singular": plural, "listKind": format!("{plural}-list")});
+        Definition::usual().changed(|spec| spec["names"] = names).object(&group, "x")
+    };
+    let creates = ["ones", "twos", "threes", "fours"].map(|plural| {
+        let (store, definition) = (own.store.clone(), named(plural));
+        async move { store.create(definition, &by()).await.unwrap().decode() }
+    });
+    let stored = futures_util::future::join_all(creates).await;
+    let is_true =
+        |object: &&Object, kind: &str| condition::find(object.status(), kind).unwrap().status == Status::True;
+    for kind in ["Established", "NamesAccepted"] {
+        assert_eq!(stored.iter().filter(|it| is_true(it, kind)).count(), 1, "{kind}");
+    }
+}
+
 /// A definition cannot take over a kind that is built in.
 pub async fn that_are_built_in_cannot_be_redefined(own: &Own) {
     let definition = Definition::usual().changed(|spec| {

@@ -132,6 +132,7 @@ macro_rules! own_suite {
                     that_are_ending_take_no_new_objects,
                     end_with_their_definition,
                     outlive_definitions_that_were_not_accepted,
+                    that_two_ask_for_at_the_same_moment_go_to_one,
                     that_are_built_in_cannot_be_redefined,
                     are_refused_in_versions_that_are_not_served,
                     have_a_schema_for_each_version,
