@@ -35,7 +35,7 @@ impl Owners {
                 && handle["version"].as_str().is_none_or(|it| it.is_empty() || it == version)
         };
         let worker = self.0.iter().find(|worker| handles(worker).iter().any(claims));
-        worker.map(name_of)
+        worker.map(called)
     }
 
     /// Whether somebody runs this action plugin.
@@ -63,7 +63,7 @@ impl Owners {
                 handles(worker).iter().filter_map(|it| it["resourceType"].as_str()).collect();
             let version = worker.spec()["version"].as_str().unwrap_or(VERSION);
             (!types.is_empty())
-                .then(|| json!({"name": name_of(worker), "version": version, "resource_types": types}))
+                .then(|| json!({"name": called(worker), "version": version, "resource_types": types}))
         };
         self.0.iter().filter_map(shown).collect()
     }
@@ -81,9 +81,9 @@ impl Owners {
     }
 }
 
-/// What it calls itself: not everything that is a name in Python is one here.
-fn name_of(worker: &Object) -> &str {
-    worker.spec()["name"].as_str().filter(|name| !name.is_empty()).unwrap_or(worker.name())
+/// What a worker calls itself, which not every object can be called.
+fn called(worker: &Object) -> &str {
+    worker.spec()["name"].as_str().filter(|it| !it.is_empty()).unwrap_or(worker.name())
 }
 
 fn handles(worker: &Object) -> &[Value] {

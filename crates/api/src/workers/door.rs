@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use concert_engine::workers::{Board, Stale};
 use concert_model::Object;
 use concert_model::no8s::Rules;
@@ -13,8 +14,8 @@ use tokio::sync::Mutex;
 use crate::auth::{Access, Gate, User};
 use crate::kube::Body;
 use crate::kube::answer::{text, whole};
-use crate::rest::Error;
 use crate::rest::error::NOT_PERMITTED;
+use crate::rest::{Annex, Call, Error};
 
 /// How a resource is shown.
 pub type Show = Arc<dyn Fn(&Object) -> Value + Send + Sync>;
@@ -99,6 +100,17 @@ impl Door {
             }
             _ => Err(Error::unknown_path()),
         }
+    }
+}
+
+#[async_trait]
+impl Annex for Door {
+    fn takes(&self, method: &Method, path: &[&str]) -> bool {
+        Self::takes(method, path)
+    }
+
+    async fn answer(&self, call: &Call<'_>) -> Result<Response<Body>, Error> {
+        self.handle(call.method(), call.path, &call.body()?, call.user).await
     }
 }
 

@@ -51,6 +51,10 @@ impl Inner {
             Op::RemoveFinalizer(finalizer) => {
                 self.finalizers(&leased, &ground, |object| object.remove_finalizer(&finalizer)).await
             }
+            Op::Release => {
+                board.release(worker, item, fence).map_err(|it| stale(&it))?;
+                Ok(json!({}))
+            }
             Op::GetFinalizers => self.finalizers(&leased, &ground, |_| false).await,
             Op::HardDelete => {
                 let left = self.read(&leased.key, &ground).await?;

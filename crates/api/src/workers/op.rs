@@ -28,12 +28,20 @@ const REQUEUE_MAX: f64 = 31_536_000.0;
 #[derive(Clone, Debug)]
 pub(super) enum Op {
     Status(no8s::Report),
-    Condition { kind: String, status: String, reason: String, message: String, observed: Option<i64> },
+    Condition {
+        kind: String,
+        status: String,
+        reason: String,
+        message: String,
+        observed: Option<i64>,
+    },
     Outputs(Value),
     AddFinalizer(String),
     RemoveFinalizer(String),
     GetFinalizers,
     HardDelete,
+    /// Ends the lease as if it had never been.
+    Release,
     Result(Report),
 }
 
@@ -49,6 +57,7 @@ impl Op {
             "remove_finalizer",
             "get_finalizers",
             "hard_delete",
+            "release",
             "result",
         ];
         let op = match fields.choice("op", &known) {
@@ -64,6 +73,7 @@ impl Op {
             }
             Some("get_finalizers") => Self::GetFinalizers,
             Some("hard_delete") => Self::HardDelete,
+            Some("release") => Self::Release,
             Some("result") => Self::Result(report(&mut fields)),
             _ => {
                 if !fields.is_noted("op") {

@@ -115,6 +115,7 @@ async fn plane(folder: &Path) -> anyhow::Result<Running> {
         listen: Some(listen.to_owned()),
         admin_listen: Some("0".to_owned()),
         dev: Some(true),
+        plugins: Some("off".to_owned()),
         ..Layer::default()
     };
     let config = settings.resolve().map_err(concert_server::serve::Error::from)?;

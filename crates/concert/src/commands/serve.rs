@@ -63,6 +63,9 @@ pub struct Settings {
     /// How long one reconcile may take [default: 1m0s]
     #[arg(long, value_name = "DURATION")]
     reconcile_timeout: Option<String>,
+    /// The plugin host to run: auto (if one is installed), off, or a program [default: auto]
+    #[arg(long, value_name = "auto|off|PATH")]
+    plugins: Option<String>,
 }
 
 impl Settings {
@@ -85,7 +88,8 @@ impl Settings {
             poll_interval: self.poll_interval,
             max_reconcile_rate: self.max_reconcile_rate,
             reconcile_timeout: self.reconcile_timeout,
-            providers: None,
+            plugins: self.plugins,
+            ..Layer::default()
         };
         let variables = Layer::from_environment().map_err(concert_server::serve::Error::from)?;
         let config = flags.over(variables).over(file).resolve();

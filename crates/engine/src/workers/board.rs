@@ -222,6 +222,18 @@ impl Board {
         Ok(())
     }
 
+    /// Gives an item back that a host will not get to: it is due again at once, and nobody has failed.
+    ///
+    /// # Errors
+    /// [`Stale`].
+    pub fn release(&self, worker: &str, item: &str, fence: u64) -> Result<(), Stale> {
+        self.with(worker, |pool, now| {
+            pool.held(item, fence, now)?;
+            pool.unlend(item, fence);
+            Ok(())
+        })
+    }
+
     /// What is known of a worker.
     pub fn view(&self, worker: &str) -> PoolView {
         let (now, time) = (self.0.clock.elapsed(), self.0.clock.now());
@@ -388,7 +400,9 @@ impl Drop for Queued {
     fn drop(&mut self) {
         let lost = self.take();
         if !lost.is_empty() {
-            self.board.with_known(&self.worker, |pool, _| pool.unlend(&lost));
+            self.board.with_known(&self.worker, |pool, _| {
+                lost.iter().for_each(|it| pool.unlend(&it.item, it.fence));
+            });
         }
     }
 }

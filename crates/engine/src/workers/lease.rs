@@ -83,6 +83,6 @@ pub(super) struct Lease {
 pub(super) enum End {
     /// With the lease as it was then, and what is rung when it was dealt with.
     Reported(Box<Leased>, Report, oneshot::Sender<()>),
-    /// The host never got it.
+    /// The host never got it, or gave it back.
     Returned,
 }

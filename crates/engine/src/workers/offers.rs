@@ -119,7 +119,7 @@ impl Reconciler for Offers {
             }
             Ending::Expired(leased) => self.expire(&leased).await,
             Ending::Returned => {
-                info!(worker = %self.worker, item = %offer.item, "a host went away before it got its item");
+                info!(worker = %self.worker, item = %offer.item, "a host gave its item back");
                 Outcome::After(Duration::ZERO)
             }
         }

@@ -8,7 +8,7 @@ use concert_model::ObjectKey;
 use tokio::sync::Notify;
 
 use super::board::Terms;
-use super::claim::{Claimed, Waiting};
+use super::claim::Waiting;
 use super::lease::{End, Lease, Leased, Stale};
 
 /// Ends that are remembered, so that a report whose answer was lost can be repeated: more than any host
@@ -111,12 +111,10 @@ impl Pool {
         self.ended.iter().any(|(it, number)| &**it == item && *number == fence)
     }
 
-    /// Gives back what a host was lent and never got.
-    pub fn unlend(&mut self, claimed: &[Claimed]) {
-        for it in claimed {
-            if let Some(end) = self.drop_lease(&it.item, it.fence).and_then(|lease| lease.end) {
-                end.send(End::Returned).ok();
-            }
+    /// Gives back what a host was lent and did not begin.
+    pub fn unlend(&mut self, item: &str, fence: u64) {
+        if let Some(end) = self.drop_lease(item, fence).and_then(|lease| lease.end) {
+            end.send(End::Returned).ok();
         }
     }
 }

@@ -224,6 +224,17 @@ async fn what_a_caller_never_got_goes_back_to_the_queue() {
 }
 
 #[tokio::test]
+async fn what_a_host_gives_back_is_due_again_at_once() {
+    let scene = scene(&["a"]).await;
+    let first = scene.claim("h", 1).await.remove(0);
+    scene.board.release("w", "a", first.fence).unwrap();
+    assert!(scene.board.release("w", "a", first.fence).is_err());
+    let again = scene.claim("h", 1).await.remove(0);
+    assert!(again.fence > first.fence);
+    assert!(scene.plain.ends.get().is_empty(), "that is nobody's failure");
+}
+
+#[tokio::test]
 async fn hosts_get_only_the_kinds_they_ask_for() {
     let scene = scene(&["a"]).await;
     let kinds = |kind: &str| Some([Arc::from(kind)].into());

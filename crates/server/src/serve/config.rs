@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use concert_model::duration;
+use concert_model::no8s::Rules;
 use serde::{Deserialize, Serialize};
 
 use crate::admin::Address;
@@ -45,6 +46,16 @@ pub struct Layer {
     pub max_reconcile_rate: Option<usize>,
     /// How long one reconcile may take.
     pub reconcile_timeout: Option<String>,
+    /// The plugin host: `auto`, `off`, or the program.
+    pub plugins: Option<String>,
+    /// How long a resource waits after its first failure.
+    pub backoff_base_delay: Option<String>,
+    /// How long it waits at most.
+    pub backoff_max_delay: Option<String>,
+    /// By which part of it that wait is longer or shorter.
+    pub backoff_jitter_factor: Option<String>,
+    /// How often a resource is looked at that is neither ready nor failed.
+    pub reconcile_interval: Option<String>,
     /// Provider servers, as in the configuration of the managed reconciler.
     pub providers: Option<Vec<ProviderConfig>>,
 }
@@ -72,8 +83,24 @@ pub struct Config {
     pub max_reconcile_rate: Option<usize>,
     /// How long one reconcile may take.
     pub reconcile_timeout: Option<Duration>,
+    /// The plugin host that is started and watched over.
+    pub plugins: Plugins,
+    /// How long resources wait after what.
+    pub rules: Rules,
     /// Provider servers.
     pub providers: ControllerConfig,
+}
+
+/// Which plugin host runs beside the control plane.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Plugins {
+    /// The one that is installed, if any.
+    #[default]
+    Auto,
+    /// None.
+    Off,
+    /// This program.
+    Program(PathBuf),
 }
 
 impl Layer {
@@ -116,7 +143,7 @@ impl Layer {
         };
         Ok(Self {
             data_dir: path("CONCERT_DATA_DIR"),
-            listen: text("CONCERT_LISTEN"),
+            listen: text("CONCERT_LISTEN").or_else(|| listen_of(text("API_HOST"), text("API_PORT"))),
             admin_listen: text("CONCERT_ADMIN_LISTEN"),
             dev,
             tls_cert_file: path("CONCERT_TLS_CERT_FILE"),
@@ -126,6 +153,12 @@ impl Layer {
             poll_interval: text("CONCERT_POLL_INTERVAL"),
             max_reconcile_rate: rate,
             reconcile_timeout: text("CONCERT_RECONCILE_TIMEOUT"),
+            plugins: text("CONCERT_PLUGINS"),
+            // As the operator of no8s calls them.
+            backoff_base_delay: text("BACKOFF_BASE_DELAY"),
+            backoff_max_delay: text("BACKOFF_MAX_DELAY"),
+            backoff_jitter_factor: text("BACKOFF_JITTER_FACTOR"),
+            reconcile_interval: text("RECONCILE_INTERVAL"),
             providers: None,
         })
     }
@@ -145,6 +178,11 @@ impl Layer {
             poll_interval: self.poll_interval.or(below.poll_interval),
             max_reconcile_rate: self.max_reconcile_rate.or(below.max_reconcile_rate),
             reconcile_timeout: self.reconcile_timeout.or(below.reconcile_timeout),
+            plugins: self.plugins.or(below.plugins),
+            backoff_base_delay: self.backoff_base_delay.or(below.backoff_base_delay),
+            backoff_max_delay: self.backoff_max_delay.or(below.backoff_max_delay),
+            backoff_jitter_factor: self.backoff_jitter_factor.or(below.backoff_jitter_factor),
+            reconcile_interval: self.reconcile_interval.or(below.reconcile_interval),
             providers: self.providers.or(below.providers),
         }
     }
@@ -190,6 +228,25 @@ impl Layer {
         if self.max_reconcile_rate == Some(0) {
             findings.push("maxReconcileRate: must be above 0".to_owned());
         }
+        let mut rules = Rules::default();
+        let mut wait = |field, text: Option<&str>, place: &mut Duration| {
+            if let Some(time) = text.and_then(|it| seconds(field, it, &mut findings)) {
+                *place = time;
+            }
+        };
+        wait("backoffBaseDelay", self.backoff_base_delay.as_deref(), &mut rules.backoff_base);
+        wait("backoffMaxDelay", self.backoff_max_delay.as_deref(), &mut rules.backoff_max);
+        wait("reconcileInterval", self.reconcile_interval.as_deref(), &mut rules.interval);
+        match self.backoff_jitter_factor.as_deref().map(str::parse) {
+            None => {}
+            Some(Ok(factor)) if (0.0..=1.0).contains(&factor) => rules.jitter = factor,
+            Some(_) => findings.push("backoffJitterFactor: must be a number from 0 to 1".to_owned()),
+        }
+        let plugins = match self.plugins.as_deref() {
+            None | Some("auto") => Plugins::Auto,
+            Some("off") => Plugins::Off,
+            Some(path) => Plugins::Program(path.into()),
+        };
         let providers = ControllerConfig { providers: self.providers.unwrap_or_default() };
         if let Err(Error::Invalid(more)) = providers.check() {
             findings.extend(more);
@@ -213,6 +270,8 @@ impl Layer {
             poll_interval,
             max_reconcile_rate: self.max_reconcile_rate,
             reconcile_timeout,
+            plugins,
+            rules,
             providers,
         })
     }
@@ -223,6 +282,27 @@ fn socket(text: &str) -> Option<SocketAddr> {
         Address::Nowhere => None,
         Address::Everywhere(port) => Some(SocketAddr::from(([0, 0, 0, 0], port))),
         Address::At(address) => Some(address),
+    }
+}
+
+/// The address that two variables of no8s make up; none if neither is set.
+fn listen_of(host: Option<String>, port: Option<String>) -> Option<String> {
+    if host.is_none() && port.is_none() {
+        return None;
+    }
+    let host = host.unwrap_or_else(|| "127.0.0.1".to_owned());
+    Some(format!("{host}:{}", port.unwrap_or_else(|| "8000".to_owned())))
+}
+
+/// A time in seconds, as the variables of no8s have it, or with its unit.
+fn seconds(field: &str, text: &str, findings: &mut Vec<String>) -> Option<Duration> {
+    match text.parse().ok().map(Duration::try_from_secs_f64) {
+        Some(Ok(time)) if !time.is_zero() => Some(time),
+        Some(_) => {
+            findings.push(format!("{field}: must be a number of seconds above 0"));
+            None
+        }
+        None => time(field, Some(text), findings),
     }
 }
 
@@ -284,6 +364,35 @@ mod tests {
         for (finding, field) in findings.iter().zip(fields) {
             assert!(finding.starts_with(field), "{finding:?} should start with {field:?}");
         }
+    }
+
+    #[test]
+    fn the_variables_of_no8s_count() {
+        let variables = |name: &str| {
+            let value = match name {
+                "API_PORT" => "9000",
+                "BACKOFF_BASE_DELAY" => "1.5",
+                "BACKOFF_MAX_DELAY" => "1m",
+                "BACKOFF_JITTER_FACTOR" => "0",
+                "RECONCILE_INTERVAL" => "5",
+                "CONCERT_DATA_DIR" => "/d",
+                "CONCERT_PLUGINS" => "/bin/host",
+                _ => return None,
+            };
+            Some(value.to_owned())
+        };
+        let config = Layer::from_variables(variables).unwrap().resolve().unwrap();
+        assert_eq!(config.listen, "127.0.0.1:9000".parse().unwrap());
+        let rules = config.rules;
+        assert_eq!(
+            (rules.backoff_base, rules.backoff_max),
+            (Duration::from_millis(1500), Duration::from_secs(60))
+        );
+        assert_eq!((rules.jitter, rules.interval), (0.0, Duration::from_secs(5)));
+        assert_eq!(config.plugins, Plugins::Program("/bin/host".into()));
+        let bad = "dataDir: /d\nbackoffBaseDelay: '0'\nbackoffJitterFactor: '2'\nreconcileInterval: soon\n";
+        let Err(Error::Invalid(findings)) = layer(bad).resolve() else { panic!("it makes no sense") };
+        assert_eq!(findings.len(), 3, "{findings:?}");
     }
 
     #[test]

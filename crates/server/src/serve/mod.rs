@@ -7,10 +7,15 @@ mod config;
 mod data;
 mod error;
 mod knowledge;
+mod plugins;
 mod run;
 mod way_in;
+mod workers;
 
-pub use config::{ADMIN_LISTEN, Config, LISTEN, Layer};
+#[cfg(test)]
+mod tests;
+
+pub use config::{ADMIN_LISTEN, Config, LISTEN, Layer, Plugins};
 pub use data::{DataFolder, Entry};
 pub use error::Error;
 pub use run::{Plane, Running};

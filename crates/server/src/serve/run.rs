@@ -8,6 +8,9 @@ use concert_api::audit::{Audit, Sink};
 use concert_api::auth;
 use concert_api::kube::{self, Api};
 use concert_api::listen::{Inbound, Peer};
+use concert_api::rest::auth::{self as accounts, Accounts};
+use concert_api::rest::webhooks::Chain;
+use concert_api::rest::{self, Ids, Node};
 use concert_controllers::gc;
 use concert_controllers::managed::event::StoreRecorder;
 use concert_controllers::managed::metrics::Metrics;
@@ -23,7 +26,9 @@ use super::config::Config;
 use super::data::DataFolder;
 use super::error::Error;
 use super::knowledge::Knowledge;
+use super::plugins;
 use super::way_in::WayIn;
+use super::workers::Workers;
 use crate::admin::{self, Listener, Probes, Readiness};
 use crate::config;
 use crate::managed::{self, Dial, Reconciling, provider};
@@ -38,6 +43,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 /// The kind of providers that are declared as objects.
 const PROVIDERS: &str = include_str!("../../../../deploy/crds/providers.yaml");
+/// The kinds behind the REST door that are not resources.
+const NO8S: &str = include_str!("../../../../deploy/crds/no8s.yaml");
 
 /// A control plane that can be started.
 pub struct Plane {
@@ -54,6 +61,9 @@ pub struct Running {
     api: Api,
     duty: Arc<Reconciling>,
     collector: gc::Running,
+    workers: Workers,
+    hosts: Tasks,
+    ids: Ids,
     address: SocketAddr,
     admin: Option<SocketAddr>,
     store: Local,
@@ -94,6 +104,7 @@ impl Plane {
         let (store, _) = folder.open_store(&clock, &chance)?;
         let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
         define(&store, PROVIDERS).await?;
+        define(&store, NO8S).await?;
         let gate = way_in.guard(&folder, &store, &clock, &chance).await?;
 
         let parts = parts(&config, &store, &clock, &chance, &tasks);
@@ -101,18 +112,39 @@ impl Plane {
         let duty = Arc::new(Reconciling::new(parts.clone(), declarations, Some(dial), PATIENCE));
         duty.begin(None);
         let collector = collector(&store, &parts)?;
+        let workers = Workers::start(&store, &parts, &gate, config.rules)?;
         tidy(&store, &clock, &tasks);
 
         let audit = Audit::start(Sink::File(folder.audit()), &tasks);
-        let api = Api::new(kube::Parts {
+        let ids = Ids::new(store.clone());
+        let accounts = Accounts::new(accounts::Parts {
+            store: store.clone(),
+            gate: gate.clone(),
+            clock: clock.clone(),
+            chance: chance.fork(),
+            ids: ids.clone(),
+            keys: None,
+        });
+        let rest = rest::Parts {
+            ids: ids.clone(),
+            node: node(&*clock, &chance),
+            webhooks: Arc::new(Chain::new(store.clone(), clock.clone())),
+            annexes: vec![Arc::new(workers.door.clone()), Arc::new(accounts.clone())],
+            admissions: vec![Arc::new(accounts)],
+        };
+        let kube = kube::Parts {
             gate,
-            clock,
+            clock: clock.clone(),
             chance: chance.fork(),
             extensions: Arc::new(Knowledge::new(&store, &duty, &parts)),
             audit,
             limits: kube::Limits::default(),
             store: store.clone(),
-        });
+        };
+        let api = Api::with_rest(kube, rest);
+        let hosts = tasks.group();
+        let around = (&store, &clock, &chance);
+        plugins::start(&config.plugins, &way_in, &folder, around, config.is_dev, &hosts).await?;
         let serving = tasks.group();
         let answering = api.clone();
         let answer = move |mut request: http::Request<Inbound>, peer: Peer| {
@@ -123,7 +155,8 @@ impl Plane {
         way_in.listener.serve(answer, &serving);
         info!(what = "api", %address, "serving");
         let at = admin.as_ref().map(Listener::address);
-        let running = Running { tasks, serving, api, duty, collector, address, admin: at, store };
+        let running =
+            Running { tasks, serving, api, duty, collector, workers, hosts, ids, address, admin: at, store };
         if let Some(admin) = admin {
             let router = admin::probes(running.probes()).merge(admin::metrics(Arc::new(numbers)));
             admin.serve("admin", router, &running.tasks);
@@ -167,11 +200,16 @@ impl Running {
         self.tasks.root().requested().await;
     }
 
-    /// No new request is taken, those under way may end, then controllers stop, then the store closes.
+    /// The plugin host ends while it can still report. Then no new request is taken, those under way may
+    /// end, then controllers stop, then the store closes.
     pub async fn stop(self) {
         info!("stopping");
+        self.hosts.stop(plugins::PATIENCE + LAST_PATIENCE).await;
         self.api.close();
+        self.workers.board.close();
         self.serving.stop(LAST_PATIENCE).await;
+        self.workers.stop().await;
+        self.ids.close().await;
         self.collector.stop(PATIENCE).await;
         self.duty.end(false).await;
         self.tasks.stop(LAST_PATIENCE).await;
@@ -194,11 +232,20 @@ impl Running {
 
 /// Serves the kinds of a manifest of ours.
 async fn define(store: &Local, manifest: &str) -> Result<(), Error> {
-    let value = serde_saphyr::from_str(manifest).map_err(Error::store)?;
-    let object = Object::from_value(value).map_err(Error::store)?;
+    let malformed = |what| managed::config::Error::Malformed { origin: "definitions".into(), what };
     let by = By { manager: ACTOR.into(), ..By::actor(ACTOR) }.because("start");
-    store.apply(object, Part::Main, true, &by).await.map_err(Error::store)?;
+    for value in managed::config::documents(manifest).map_err(malformed)? {
+        let object = Object::from_value(value).map_err(Error::store)?;
+        store.apply(object, Part::Main, true, &by).await.map_err(Error::store)?;
+    }
     Ok(())
+}
+
+/// This process, for whoever asks who answers.
+fn node(clock: &dyn Clock, chance: &Chance) -> Node {
+    let (hostname, pid) = (config::host_name(), std::process::id());
+    let id = format!("{hostname}:{pid}:{}", concert_model::Uid::from_random(chance.bits()));
+    Node { id, hostname, pid, started_at: clock.now() }
 }
 
 fn parts(config: &Config, store: &Local, clock: &Arc<dyn Clock>, chance: &Chance, tasks: &Tasks) -> Parts {

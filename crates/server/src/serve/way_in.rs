@@ -50,6 +50,11 @@ impl WayIn {
         Ok(Self { listener, authority, is_dev: config.is_dev })
     }
 
+    /// The certificates that clients verify the server with, as PEM; none where the well-known ones do.
+    pub fn authority(&self) -> Option<&str> {
+        self.authority.as_deref()
+    }
+
     /// Who may do what, and the administrator's kubeconfig.
     pub async fn guard(
         &self,
@@ -85,7 +90,7 @@ impl WayIn {
         Ok(Gate::guarded(store.clone(), clock.clone()))
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         let scheme = if self.is_dev { "http" } else { "https" };
         let mut address = self.listener.address();
         if address.ip().is_unspecified() {
