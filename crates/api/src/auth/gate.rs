@@ -36,7 +36,7 @@ enum Mode {
     /// Everybody is the administrator.
     Open,
     /// Tokens and roles of a store.
-    Guarded(Guard),
+    Guarded(Box<Guard>),
 }
 
 impl Gate {
@@ -47,12 +47,12 @@ impl Gate {
 
     /// One that goes by the tokens and roles in `store`. Nothing is read yet.
     pub fn guarded(store: Local, clock: Arc<dyn Clock>) -> Self {
-        Self(Arc::new(Mode::Guarded(Guard::new(store, clock, None))))
+        Self(Arc::new(Mode::Guarded(Box::new(Guard::new(store, clock, None)))))
     }
 
     /// The same; the tokens that a login with a password gives, signed with `keys`, count as well.
     pub fn guarded_with_logins(store: Local, clock: Arc<dyn Clock>, keys: Keys) -> Self {
-        Self(Arc::new(Mode::Guarded(Guard::new(store, clock, Some(keys)))))
+        Self(Arc::new(Mode::Guarded(Box::new(Guard::new(store, clock, Some(keys))))))
     }
 
     /// True if everybody may do everything.

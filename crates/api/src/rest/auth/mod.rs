@@ -83,17 +83,16 @@ impl Accounts {
 #[async_trait]
 impl Annex for Accounts {
     fn takes(&self, method: &Method, path: &[&str]) -> bool {
-        matches!(
-            (method.as_str(), path),
-            ("POST", ["auth", "login"])
-                | ("GET", ["auth", "me"])
-                | ("PUT", ["auth", "password"] | ["users", _, "password"])
-                | ("POST", ["users", "ldap-sync"])
-                | ("POST" | "GET", ["users" | "custom-roles" | "admission-webhooks"])
-                | ("GET" | "PUT" | "DELETE", ["users" | "custom-roles" | "admission-webhooks", _])
-                | ("POST", ["custom-roles", _, "permissions"])
-                | ("PUT" | "DELETE", ["custom-roles", _, "permissions", _])
-        )
+        let methods: &[&str] = match path {
+            ["auth", "login"] | ["users", "ldap-sync"] | ["custom-roles", _, "permissions"] => &["POST"],
+            ["auth", "me"] => &["GET"],
+            ["auth", "password"] | ["users", _, "password"] => &["PUT"],
+            ["users" | "custom-roles" | "admission-webhooks"] => &["POST", "GET"],
+            ["users" | "custom-roles" | "admission-webhooks", _] => &["GET", "PUT", "DELETE"],
+            ["custom-roles", _, "permissions", _] => &["PUT", "DELETE"],
+            _ => &[],
+        };
+        methods.contains(&method.as_str())
     }
 
     async fn answer(&self, call: &Call<'_>) -> Result<Response<Body>, Error> {
