@@ -8,6 +8,8 @@ use concert_api::audit::{Audit, Sink};
 use concert_api::auth;
 use concert_api::kube::{self, Api};
 use concert_api::listen::{Inbound, Peer};
+use concert_api::rest::auth::{self as accounts, Accounts};
+use concert_api::rest::webhooks::Chain;
 use concert_api::rest::{self, Ids, Node};
 use concert_controllers::managed::event::StoreRecorder;
 use concert_controllers::managed::metrics::Metrics;
@@ -111,11 +113,20 @@ impl Plane {
 
         let audit = Audit::start(Sink::File(folder.audit()), &tasks);
         let ids = Ids::new(store.clone());
+        let accounts = Accounts::new(accounts::Parts {
+            store: store.clone(),
+            gate: gate.clone(),
+            clock: clock.clone(),
+            chance: chance.fork(),
+            ids: ids.clone(),
+            keys: None,
+        });
         let rest = rest::Parts {
             ids: ids.clone(),
             node: node(&*clock, &chance),
-            webhooks: Arc::new(()),
-            annexes: vec![Arc::new(workers.door.clone())],
+            webhooks: Arc::new(Chain::new(store.clone(), clock.clone())),
+            annexes: vec![Arc::new(workers.door.clone()), Arc::new(accounts.clone())],
+            admissions: vec![Arc::new(accounts)],
         };
         let kube = kube::Parts {
             gate,

@@ -24,7 +24,7 @@ fn write_repr(out: &mut String, value: &Value) {
         Value::Number(number) => out.push_str(&digits(number)),
         Value::String(text) => quote(out, text),
         Value::Array(items) => {
-            enclose(out, ('[', ']'), items.iter(), |out, item| write_repr(out, item));
+            enclose(out, ('[', ']'), items.iter(), write_repr);
         }
         Value::Object(fields) => enclose(out, ('{', '}'), fields.iter(), |out, (name, value)| {
             quote(out, name);
@@ -41,7 +41,7 @@ fn write_json(out: &mut String, value: &Value) {
         Value::Number(number) => out.push_str(&digits(number)),
         Value::String(text) => escape(out, text),
         Value::Array(items) => {
-            enclose(out, ('[', ']'), items.iter(), |out, item| write_json(out, item));
+            enclose(out, ('[', ']'), items.iter(), write_json);
         }
         // The map keeps its keys in the order of their bytes, which is that of their code points.
         Value::Object(fields) => enclose(out, ('{', '}'), fields.iter(), |out, (name, value)| {
