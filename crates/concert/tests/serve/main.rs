@@ -4,6 +4,7 @@
 mod access;
 mod applying;
 mod changing;
+mod client;
 mod cloud;
 mod conformance;
 mod copies;
@@ -13,6 +14,7 @@ mod durability;
 mod explaining;
 mod managed;
 mod plane;
+mod planning;
 mod reading;
 mod wait;
 mod wire;
