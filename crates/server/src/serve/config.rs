@@ -10,6 +10,7 @@ use concert_model::duration;
 use concert_model::no8s::Rules;
 use serde::{Deserialize, Serialize};
 
+use super::logins::{Logins, Secrets};
 use crate::admin::Address;
 use crate::config::variable;
 use crate::managed::config::{Error, parse};
@@ -56,6 +57,11 @@ pub struct Layer {
     pub backoff_jitter_factor: Option<String>,
     /// How often a resource is looked at that is neither ready nor failed.
     pub reconcile_interval: Option<String>,
+    /// How many hours a login lasts.
+    pub jwt_expiry_hours: Option<String>,
+    /// What no file or flag says.
+    #[serde(skip)]
+    pub secrets: Secrets,
     /// Provider servers, as in the configuration of the managed reconciler.
     pub providers: Option<Vec<ProviderConfig>>,
 }
@@ -87,6 +93,8 @@ pub struct Config {
     pub plugins: Plugins,
     /// How long resources wait after what.
     pub rules: Rules,
+    /// How people log in.
+    pub logins: Logins,
     /// Provider servers.
     pub providers: ControllerConfig,
 }
@@ -159,6 +167,8 @@ impl Layer {
             backoff_max_delay: text("BACKOFF_MAX_DELAY"),
             backoff_jitter_factor: text("BACKOFF_JITTER_FACTOR"),
             reconcile_interval: text("RECONCILE_INTERVAL"),
+            jwt_expiry_hours: text("JWT_EXPIRY_HOURS"),
+            secrets: Secrets::from_variables(text),
             providers: None,
         })
     }
@@ -183,6 +193,8 @@ impl Layer {
             backoff_max_delay: self.backoff_max_delay.or(below.backoff_max_delay),
             backoff_jitter_factor: self.backoff_jitter_factor.or(below.backoff_jitter_factor),
             reconcile_interval: self.reconcile_interval.or(below.reconcile_interval),
+            jwt_expiry_hours: self.jwt_expiry_hours.or(below.jwt_expiry_hours),
+            secrets: self.secrets.over(below.secrets),
             providers: self.providers.or(below.providers),
         }
     }
@@ -247,6 +259,7 @@ impl Layer {
             Some("off") => Plugins::Off,
             Some(path) => Plugins::Program(path.into()),
         };
+        let logins = Logins::resolve(self.secrets, self.jwt_expiry_hours.as_deref(), &mut findings);
         let providers = ControllerConfig { providers: self.providers.unwrap_or_default() };
         if let Err(Error::Invalid(more)) = providers.check() {
             findings.extend(more);
@@ -272,6 +285,7 @@ impl Layer {
             reconcile_timeout,
             plugins,
             rules,
+            logins,
             providers,
         })
     }

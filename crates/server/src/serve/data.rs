@@ -20,6 +20,7 @@ const STORE: &str = "concert.db";
 const KEY: &str = "concert.key";
 const TLS: &str = "tls";
 const KUBECONFIG: &str = "kubeconfig";
+const LOGIN_KEY: &str = "jwt.key";
 const AUDIT: &str = "audit.jsonl";
 
 /// A folder that only its owner can read.
@@ -51,6 +52,11 @@ impl DataFolder {
     /// The key that the database is sealed with.
     pub fn key(&self) -> PathBuf {
         self.0.join(KEY)
+    }
+
+    /// The key that logins are signed with, unless one is configured.
+    pub fn login_key(&self) -> PathBuf {
+        self.0.join(LOGIN_KEY)
     }
 
     /// Where certificates are made.

@@ -101,7 +101,8 @@ impl Plane {
         let (store, _) = folder.open_store(&clock, &chance)?;
         let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
         define(&store).await?;
-        let gate = way_in.guard(&folder, &store, &clock, &chance).await?;
+        let keys = config.logins.keys(&folder, &chance)?;
+        let gate = way_in.guard(&folder, &store, &clock, &chance, &keys).await?;
 
         let parts = parts(&config, &store, &clock, &chance, &tasks);
         let numbers = numbers(&parts);
@@ -119,8 +120,9 @@ impl Plane {
             clock: clock.clone(),
             chance: chance.fork(),
             ids: ids.clone(),
-            keys: None,
+            keys: Some(keys),
         });
+        accounts.start(config.logins.first_admin.as_ref()).await.map_err(Error::store)?;
         let rest = rest::Parts {
             ids: ids.clone(),
             node: node(&*clock, &chance),

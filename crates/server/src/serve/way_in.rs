@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use concert_api::auth::{Gate, bootstrap};
+use concert_api::auth::{Gate, Keys, bootstrap};
 use concert_api::listen::tls::{Certificates, Source, names_for};
 use concert_api::listen::{self, Limits, Listener, Security};
 use concert_store::{Chance, Clock, Local};
@@ -62,6 +62,7 @@ impl WayIn {
         store: &Local,
         clock: &Arc<dyn Clock>,
         chance: &Chance,
+        keys: &Keys,
     ) -> Result<Gate, Error> {
         let server = self.url();
         let made = bootstrap(store, &**clock, chance).await.map_err(Error::store)?;
@@ -87,7 +88,7 @@ impl WayIn {
             }
             None => info!(url = %server, "get in with a token that was given to you"),
         }
-        Ok(Gate::guarded(store.clone(), clock.clone()))
+        Ok(Gate::guarded_with_logins(store.clone(), clock.clone(), keys.clone()))
     }
 
     /// What a kubeconfig says of the way in, without a token; none where nobody needs one.
