@@ -313,13 +313,13 @@ impl Board {
 
     /// How long a lease still lasts. One that has run out is gone with this call, one that ended in
     /// another way was gone before.
-    pub(super) fn remaining(&self, worker: &str, leased: &Leased) -> Result<Duration, Option<Leased>> {
+    pub(super) fn remaining(&self, worker: &str, leased: &Leased) -> Result<Duration, Option<Box<Leased>>> {
         let look = |pool: &mut Pool, now: Duration| {
             let number = leased.fence.number;
             let lease = pool.leases.get(&leased.item).filter(|it| it.leased.fence.number == number);
             match lease.ok_or(None)?.expires.checked_sub(now).filter(|it| !it.is_zero()) {
                 Some(remaining) => Ok(remaining),
-                None => Err(pool.drop_lease(&leased.item, number).map(|it| it.leased)),
+                None => Err(pool.drop_lease(&leased.item, number).map(|it| Box::new(it.leased))),
             }
         };
         self.with_known(worker, look).unwrap_or(Err(None))

@@ -145,7 +145,7 @@ impl Held {
         loop {
             let remaining = match self.board.remaining(&self.worker, &self.leased) {
                 Ok(remaining) => remaining,
-                Err(Some(leased)) => return Ending::Expired(leased),
+                Err(Some(leased)) => return Ending::Expired(*leased),
                 // It has ended in another way, of which word has been sent.
                 Err(None) => {
                     let end = self.ended.try_recv().ok();

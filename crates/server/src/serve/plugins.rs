@@ -11,10 +11,10 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use concert_api::auth::issue_for_user;
+use concert_api::auth::{issue_for_user, token_kind};
 use concert_engine::{OnExit, Shutdown, Tasks};
 use concert_model::Object;
-use concert_store::{By, Chance, Clock, Local, Part};
+use concert_store::{By, Chance, Clock, Delete, Local, PageRequest, Part, Query, Store};
 use serde_json::json;
 use tokio::process::{Child, Command};
 use tracing::{info, warn};
@@ -189,8 +189,21 @@ async fn token(store: &Local, clock: &Arc<dyn Clock>, chance: &Chance) -> Result
         let object = Object::from_value(value).map_err(Error::store)?;
         store.apply(object, Part::Main, true, &by).await.map_err(Error::store)?;
     }
+    forget_tokens(store, &by).await.map_err(Error::store)?;
     let issued = issue_for_user(store, &**clock, chance, USER, &[], Some(LIFETIME), &by).await;
     Ok(issued.map_err(Error::store)?.token)
+}
+
+/// Takes back what hosts of earlier starts had.
+async fn forget_tokens(store: &Local, by: &By) -> Result<(), concert_store::Error> {
+    let page = store.list(&Query::all(token_kind()), &PageRequest::whole()).await?;
+    for token in page.items.iter().filter(|it| it.decode().spec()["user"] == USER) {
+        match store.delete(token.key(), &Delete::default(), by).await {
+            Ok(_) | Err(concert_store::Error::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
 }
 
 /// How long a token of the host lives; each start makes one.

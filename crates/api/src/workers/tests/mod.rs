@@ -146,7 +146,7 @@ async fn single_writes_need_the_fence_while_somebody_has_the_resource() {
     assert_eq!(stage.call("PUT", "resources/7/status", ready).await.0, 409);
     let outputs = json!({"fence": fence, "outputs": {"a": 1}});
     assert_eq!(stage.call("PUT", "resources/7/outputs", outputs.clone()).await.0, 200);
-    let old = json!({"fence": 1, "outputs": {"a": 2}});
+    let old = json!({"fence": 0, "outputs": {"a": 2}});
     assert_eq!(stage.call("PUT", "resources/7/outputs", old).await.0, 409);
     let condition = json!({"fence": fence, "status": "False", "reason": "R"});
     assert_eq!(stage.call("PUT", "resources/7/conditions/Synced", condition).await.0, 200);
