@@ -244,14 +244,15 @@ impl Inner {
         let kind = concert_model::GroupKind::new(address.group(), "");
         let name = address.name.as_deref().unwrap_or_default();
         let naming = Naming { kind: &kind, plural: address.resource, name };
-        let allowed = match list::only_name(params).filter(|_| name.is_empty() && !matches!(verb, "create")) {
-            // Who may see one object may list and watch just that one.
-            Some(only) => {
-                let one = Address { name: Some(only.into()), ..address.clone() };
-                self.gate.authorise(user, &access(verb, &one)).await
-            }
-            None => self.gate.authorise(user, &access(verb, address)).await,
-        };
+        // Who may see one object may list and watch just that one.
+        let only = list::only_name(params).filter(|_| matches!(verb, "list" | "watch"));
+        let mut access = access(verb, address);
+        if let (Some(only), Access::Resource { name, .. }) = (&only, &mut access)
+            && name.is_empty()
+        {
+            *name = only;
+        }
+        let allowed = self.gate.authorise(user, &access).await;
         allowed.map_err(|refusal| Error::refused(refusal, Some(&naming)))?;
         Ok(verb)
     }

@@ -187,6 +187,37 @@ async fn who_may_see_one_object_may_watch_and_list_that_one() {
     }
 }
 
+#[tokio::test]
+async fn who_may_watch_a_namespace_from_within_goes_on() {
+    let stage = Stage::guarded().await;
+    let jane = stage.token("jane").await;
+    let by = By::actor("test");
+    for object in [
+        json!({"apiVersion": format!("{RBAC}/v1"), "kind": "Role", "metadata": {"name": "r", "namespace": "default"},
+            "rules": [rule("", &["namespaces"], &["watch"])]}),
+        json!({"apiVersion": format!("{RBAC}/v1"), "kind": "RoleBinding",
+            "metadata": {"name": "r", "namespace": "default"},
+            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "r"},
+            "subjects": [{"apiGroup": RBAC, "kind": "User", "name": "jane"}]}),
+    ] {
+        stage.store.create(Object::from_value(object).unwrap(), &by).await.unwrap();
+    }
+    let headers = [("authorization", jane.as_str())];
+    let path = "/api/v1/namespaces/default?watch=true";
+    let response = stage.start("GET", path, &headers, "").await;
+    assert_eq!(response.status(), 200);
+    let mut watch = Watch::new(response);
+    assert_eq!(watch.next().await.unwrap()["type"], "ADDED");
+    let key = ObjectKey::cluster(GroupKind::new("", "Namespace"), "default");
+    let mut namespace = stage.store.get(&key).await.unwrap().decode();
+    namespace.set_label("a", "b");
+    stage.store.update(namespace, &by).await.unwrap();
+    stage.clock.advance(Duration::from_secs(3));
+    assert_eq!(watch.next().await.unwrap()["type"], "MODIFIED");
+    let all = stage.start("GET", "/api/v1/namespaces?watch=true", &headers, "").await;
+    assert_eq!(all.status(), 403);
+}
+
 fn labelled(name: &str) -> Object {
     let mut object = widget(name);
     object["metadata"]["namespace"] = json!("default");

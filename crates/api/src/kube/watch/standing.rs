@@ -36,7 +36,8 @@ impl Standing {
         Self {
             headers,
             user: call.user.clone(),
-            namespace: call.namespace.to_owned(),
+            // A namespace counts as being in itself, as when it was let in.
+            namespace: if call.resource.is_core("Namespace") { call.name } else { call.namespace }.to_owned(),
             name: call.watched_name().unwrap_or_default(),
             cards: call.api.store.cards_version(),
             // The first look is a whole one: something may have changed since the request was let in.

@@ -49,7 +49,7 @@ impl Refusal {
         let what = format!("cannot restore {name}: {}", deepest(error));
         let hint = if matches!(error, StoreError::Full) {
             "nothing has changed; make room on the disk of the data directory for twice the copy".to_owned()
-        } else if causes(error).any(<dyn std::error::Error>::is::<SealedElsewhere>) {
+        } else if causes(error).find_map(|it| it.downcast_ref::<SealedElsewhere>()).is_some() {
             format!("concert restore {name} --key KEYFILE, with the concert.key of where the copy was made")
         } else {
             match causes(error).find_map(|it| it.downcast_ref::<OpenError>()) {
