@@ -265,6 +265,18 @@ impl FieldSelector {
         Self(vec![FieldRequirement { field: field.to_owned(), value: value.to_owned(), is_equal: true }])
     }
 
+    /// The same, and `field` is `value`.
+    #[must_use]
+    pub fn and_field(mut self, field: &str, value: &str) -> Self {
+        self.0.extend(Self::field(field, value).0);
+        self
+    }
+
+    /// The value that `field` must have, if it must have one.
+    pub fn exact(&self, field: &str) -> Option<&str> {
+        self.0.iter().find(|it| it.is_equal && it.field == field).map(|it| it.value.as_str())
+    }
+
     /// Reads the text form.
     ///
     /// # Errors

@@ -131,6 +131,9 @@ impl Backend for Disk {
     fn range(&self, scan: &Scan<'_>) -> Result<Range, Failure> {
         self.alive()?.range(scan)
     }
+    fn count(&self, kind: &GroupKind, namespace: Option<&str>, after: &ObjectKey) -> Result<usize, Failure> {
+        self.alive()?.count(kind, namespace, after)
+    }
     fn tail(&self, after: Revision, limit: usize) -> Result<Vec<Change>, Failure> {
         self.alive()?.tail(after, limit)
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use concert_model::Uid;
 use concert_schema::columns::Column;
 use serde_json::Value;
 
@@ -24,6 +25,8 @@ pub struct Card {
     pub views: Vec<View>,
     /// True for kinds that are there without a definition.
     pub is_built_in: bool,
+    /// Which state of which definition it comes from: uid and generation; none for built-in kinds.
+    pub origin: Option<(Uid, i64)>,
 }
 
 impl Card {

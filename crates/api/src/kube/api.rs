@@ -100,6 +100,11 @@ impl Call<'_> {
     pub(crate) fn naming(&self) -> Naming<'_> {
         self.resource.naming(self.name)
     }
+
+    /// The one object that a list or watch is about, if it says so.
+    pub(crate) fn watched_name(&self) -> Option<String> {
+        if self.name.is_empty() { list::only_name(self.params) } else { Some(self.name.to_owned()) }
+    }
 }
 
 impl Api {
@@ -203,7 +208,15 @@ impl Inner {
         let kind = concert_model::GroupKind::new(address.group(), "");
         let name = address.name.as_deref().unwrap_or_default();
         let naming = Naming { kind: &kind, plural: address.resource, name };
-        let allowed = self.gate.authorise(user, &access(verb, address)).await;
+        // Who may see one object may list and watch just that one.
+        let only = list::only_name(params).filter(|_| matches!(verb, "list" | "watch"));
+        let mut access = access(verb, address);
+        if let (Some(only), Access::Resource { name, .. }) = (&only, &mut access)
+            && name.is_empty()
+        {
+            *name = only;
+        }
+        let allowed = self.gate.authorise(user, &access).await;
         allowed.map_err(|refusal| Error::refused(refusal, Some(&naming)))?;
         Ok(verb)
     }
@@ -302,8 +315,8 @@ fn access<'a>(verb: &'a str, address: &'a Address<'a>) -> Access<'a> {
 
 fn verb(method: &Method, address: &Address<'_>, params: &Params<'_>) -> Result<&'static str, Error> {
     match (method.as_str(), address.name.is_some()) {
+        ("GET", _) if address.subresource.is_empty() && params.is_set(watch::PARAM)? => Ok("watch"),
         ("GET", true) => Ok("get"),
-        ("GET", false) if params.is_set(watch::PARAM)? => Ok("watch"),
         ("GET", false) => Ok("list"),
         ("POST", _) => Ok("create"),
         ("PUT", true) => Ok("update"),

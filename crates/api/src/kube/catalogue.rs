@@ -49,6 +49,11 @@ impl Resource {
         self.card.kind.is_namespaced
     }
 
+    /// Whether nothing but its status was written to where it is defined since `other` was.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.card.origin == other.card.origin && self.view == other.view
+    }
+
     /// What errors call an object of it.
     pub(crate) fn naming<'a>(&'a self, name: &'a str) -> Naming<'a> {
         Naming { kind: self.group_kind(), plural: self.plural(), name }

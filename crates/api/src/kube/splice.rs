@@ -25,6 +25,8 @@ pub(crate) struct List<'a> {
     pub(crate) api_version: &'a str,
     pub(crate) position: &'a ResourceVersion,
     pub(crate) next: Option<&'a str>,
+    /// How many come after it.
+    pub(crate) remaining: Option<usize>,
 }
 
 impl List<'_> {
@@ -40,6 +42,10 @@ impl List<'_> {
         if let Some(next) = self.next {
             out.extend_from_slice(br#","continue":"#);
             quote(&mut out, next);
+        }
+        // Zero is said by leaving it out, as Kubernetes does.
+        if let Some(count) = self.remaining.filter(|count| *count > 0) {
+            out.extend_from_slice(format!(",\"remainingItemCount\":{count}").as_bytes());
         }
         out.extend_from_slice(b"},");
         quote(&mut out, field);

@@ -1,10 +1,12 @@
 //! With authentication: who may do what, as the answers say it.
 
-use concert_model::Object;
-use concert_store::{By, Store};
+use std::time::Duration;
+
+use concert_model::{GroupKind, Object, ObjectKey};
+use concert_store::{By, Delete, PageRequest, Query, Store};
 use serde_json::{Value, json};
 
-use crate::stage::{Reply, Stage, WIDGETS, widget};
+use crate::stage::{Reply, Stage, WIDGETS, Watch, widget};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -115,4 +117,109 @@ async fn a_review_says_no() {
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let answer = send_as(&stage, &token, "POST", path, "application/json", &json!({"spec": spec})).await;
     assert_eq!(answer.expect(201)["status"], json!({"allowed": false}));
+}
+
+#[tokio::test]
+async fn a_watch_ends_with_what_allowed_it() {
+    let stage = Stage::guarded().await;
+    let jane = stage.token("jane").await;
+    let every = Duration::from_secs(3);
+    for (number, take_away) in ["binding", "token"].into_iter().enumerate() {
+        if number == 0 {
+            allow(&stage, "jane", json!([rule("example.com", &["widgets"], &["watch"])])).await;
+        }
+        let headers = [("authorization", jane.as_str())];
+        let response = stage.start("GET", &format!("{WIDGETS}?watch=true"), &headers, "").await;
+        assert_eq!(response.status(), 200);
+        let mut watch = Watch::new(response);
+        // As long as it is allowed it goes on, whatever else is written.
+        stage.store.create(labelled(&format!("w{number}")), &By::actor("test")).await.unwrap();
+        stage.clock.advance(every);
+        let first = watch.next().await.unwrap();
+        assert_eq!(first["type"], "ADDED", "{first}");
+        let (code, by) = (if take_away == "binding" { 403 } else { 401 }, By::actor("test"));
+        let gone = match take_away {
+            "binding" => ObjectKey::cluster(GroupKind::new(RBAC, "ClusterRoleBinding"), "jane"),
+            _ => {
+                let all = Query::all(concert_api::auth::token_kind());
+                stage.store.list(&all, &PageRequest::whole()).await.unwrap().items[0].key().clone()
+            }
+        };
+        stage.store.delete(&gone, &Delete::default(), &by).await.unwrap();
+        stage.clock.advance(every);
+        let mut last = watch.next().await.unwrap();
+        while last["type"] == "ADDED" {
+            last = watch.next().await.unwrap();
+        }
+        assert_eq!((&last["type"], &last["object"]["code"]), (&json!("ERROR"), &json!(code)), "{last}");
+        assert_eq!(watch.next().await, None);
+        let role = ObjectKey::cluster(GroupKind::new(RBAC, "ClusterRole"), "jane");
+        if take_away == "binding" {
+            stage.store.delete(&role, &Delete::default(), &by).await.unwrap();
+            allow(&stage, "jane", json!([rule("example.com", &["widgets"], &["watch"])])).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn who_may_see_one_object_may_watch_and_list_that_one() {
+    let stage = Stage::guarded().await;
+    let jane = stage.token("jane").await;
+    let mut only = rule("example.com", &["widgets"], &["get", "list", "watch"]);
+    only["resourceNames"] = json!(["mine"]);
+    allow(&stage, "jane", json!([only])).await;
+    let headers = [("authorization", jane.as_str())];
+    let code = async |query: &str| {
+        let response = stage.start("GET", &format!("{WIDGETS}{query}"), &headers, "").await;
+        response.status().as_u16()
+    };
+    assert_eq!(code("?fieldSelector=metadata.name%3Dmine").await, 200);
+    assert_eq!(code("?watch=true&fieldSelector=metadata.name%3Dmine").await, 200);
+    assert_eq!(code("/mine?watch=true").await, 200);
+    for query in [
+        "",
+        "?watch=true",
+        "?fieldSelector=metadata.name%3Dyours",
+        "/yours?watch=true",
+        "?fieldSelector=metadata.name!%3Dmine",
+    ] {
+        assert_eq!(code(query).await, 403, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn who_may_watch_a_namespace_from_within_goes_on() {
+    let stage = Stage::guarded().await;
+    let jane = stage.token("jane").await;
+    let by = By::actor("test");
+    for object in [
+        json!({"apiVersion": format!("{RBAC}/v1"), "kind": "Role", "metadata": {"name": "r", "namespace": "default"},
+            "rules": [rule("", &["namespaces"], &["watch"])]}),
+        json!({"apiVersion": format!("{RBAC}/v1"), "kind": "RoleBinding",
+            "metadata": {"name": "r", "namespace": "default"},
+            "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "r"},
+            "subjects": [{"apiGroup": RBAC, "kind": "User", "name": "jane"}]}),
+    ] {
+        stage.store.create(Object::from_value(object).unwrap(), &by).await.unwrap();
+    }
+    let headers = [("authorization", jane.as_str())];
+    let path = "/api/v1/namespaces/default?watch=true";
+    let response = stage.start("GET", path, &headers, "").await;
+    assert_eq!(response.status(), 200);
+    let mut watch = Watch::new(response);
+    assert_eq!(watch.next().await.unwrap()["type"], "ADDED");
+    let key = ObjectKey::cluster(GroupKind::new("", "Namespace"), "default");
+    let mut namespace = stage.store.get(&key).await.unwrap().decode();
+    namespace.set_label("a", "b");
+    stage.store.update(namespace, &by).await.unwrap();
+    stage.clock.advance(Duration::from_secs(3));
+    assert_eq!(watch.next().await.unwrap()["type"], "MODIFIED");
+    let all = stage.start("GET", "/api/v1/namespaces?watch=true", &headers, "").await;
+    assert_eq!(all.status(), 403);
+}
+
+fn labelled(name: &str) -> Object {
+    let mut object = widget(name);
+    object["metadata"]["namespace"] = json!("default");
+    Object::from_value(object).unwrap()
 }

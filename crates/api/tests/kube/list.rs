@@ -131,3 +131,27 @@ async fn options_that_do_not_go_together_are_refused() {
         assert_eq!(stage.get(&format!("{WIDGETS}?{query}")).await.refusal().0, code, "{query}");
     }
 }
+
+#[tokio::test]
+async fn a_page_says_how_many_come_after_it() {
+    let stage = Stage::new().await;
+    for name in ["a", "b", "c", "d", "e"] {
+        stage.create(name).await;
+    }
+    let page = stage.get(&format!("{WIDGETS}?limit=2")).await.json();
+    assert_eq!(page["metadata"]["remainingItemCount"], 3);
+    let token = page["metadata"]["continue"].as_str().unwrap();
+    stage.create("f").await;
+    let next = stage.get(&format!("{WIDGETS}?limit=2&continue={token}")).await.json();
+    // About: what was made meanwhile is counted, though this list will not show it.
+    assert_eq!(next["metadata"]["remainingItemCount"], 2);
+    let token = next["metadata"]["continue"].as_str().unwrap();
+    let last = stage.get(&format!("{WIDGETS}?limit=2&continue={token}")).await.json();
+    assert_eq!(last["metadata"].get("remainingItemCount"), None);
+    let everywhere = "/apis/example.com/v1/widgets?limit=4";
+    assert_eq!(stage.get(everywhere).await.json()["metadata"]["remainingItemCount"], 2);
+    // With a selector nobody has counted.
+    let selected = stage.get(&format!("{WIDGETS}?limit=2&fieldSelector=metadata.name!=a")).await.json();
+    assert!(selected["metadata"]["continue"].is_string(), "{selected}");
+    assert_eq!(selected["metadata"].get("remainingItemCount"), None);
+}

@@ -150,7 +150,7 @@ async fn parameters_that_nobody_knows_are_not_ignored() {
     stage.create("a").await;
     for (method, path) in [
         ("GET", format!("{WIDGETS}?shard=1")),
-        ("GET", format!("{WIDGETS}/a?watch=true")),
+        ("GET", format!("{WIDGETS}/a/status?watch=true")),
         ("GET", format!("{WIDGETS}?watch=perhaps")),
         ("GET", format!("{WIDGETS}?limit=many")),
         ("POST", format!("{WIDGETS}?limit=1")),

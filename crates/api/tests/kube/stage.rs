@@ -171,7 +171,7 @@ impl Stage {
     pub async fn watch_as(&self, path: &str, accept: &str) -> Watch {
         let response = self.start("GET", path, &[("accept", accept)], "").await;
         assert_eq!(response.status(), 200, "{path}");
-        Watch { body: response.into_body(), lines: Vec::new() }
+        Watch::new(response)
     }
 }
 
@@ -193,6 +193,10 @@ pub struct Watch {
 }
 
 impl Watch {
+    pub fn new(response: Response<Body>) -> Self {
+        Self { body: response.into_body(), lines: Vec::new() }
+    }
+
     /// The next event; none at the end.
     pub async fn next(&mut self) -> Option<Value> {
         if self.lines.is_empty() {

@@ -196,3 +196,54 @@ async fn a_watch_can_be_of_rows_or_of_metadata() {
     assert_eq!(second["object"]["columnDefinitions"], json!([]));
     assert_eq!(second["object"]["rows"][0]["cells"][0], "b");
 }
+
+const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
+
+#[tokio::test]
+async fn one_object_is_watched_by_its_name_or_by_its_path() {
+    let stage = Stage::new().await;
+    stage.create("a").await;
+    stage.create("b").await;
+    let selector = format!("{WIDGETS}?watch=true&fieldSelector=metadata.name%3Db");
+    for path in [selector, format!("{WIDGETS}/b?watch=true")] {
+        let mut watch = stage.watch(&path).await;
+        assert_eq!(watch.change().await, change("ADDED", "b"), "{path}");
+        stage.create("c").await;
+        stage.delete(&format!("{WIDGETS}/b")).await.expect(200);
+        assert_eq!(watch.change().await, change("DELETED", "b"), "{path}");
+        stage.create("b").await;
+        assert_eq!(watch.change().await, change("ADDED", "b"), "{path}");
+        stage.delete(&format!("{WIDGETS}/c")).await.expect(200);
+    }
+    let odd = stage.get(&format!("{WIDGETS}/b/status?watch=true")).await;
+    assert_eq!(odd.refusal().0, 400);
+}
+
+#[tokio::test]
+async fn a_watch_ends_when_its_definition_changes() {
+    let stage = Stage::new().await;
+    let mut watch = stage.watch(&format!("{WIDGETS}?watch=true")).await;
+    // What others write into the status changes nothing that is watched.
+    let touched = json!({"metadata": {"labels": {"a": "b"}}});
+    stage.patch(DEFINITION, "merge-patch+json", &touched).await.expect(200);
+    stage.clock.advance(Duration::from_secs(3));
+    stage.create("a").await;
+    assert_eq!(watch.change().await, change("ADDED", "a"));
+
+    let mut definition = stage.get(DEFINITION).await.json();
+    definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["description"] = json!("new");
+    stage.put(DEFINITION, &definition).await.expect(200);
+    stage.clock.advance(Duration::from_secs(3));
+    assert_eq!(watch.next().await, None);
+    let mut elsewhere = stage.watch("/api/v1/namespaces/default/configmaps?watch=true").await;
+    let mut again = stage.watch(&format!("{WIDGETS}?watch=true&fieldSelector=metadata.name%3Dx")).await;
+    stage.delete(&format!("{WIDGETS}/a")).await.expect(200);
+    stage.delete(DEFINITION).await.expect(200);
+    let finalizers = json!({"metadata": {"finalizers": null}});
+    stage.patch(DEFINITION, "merge-patch+json", &finalizers).await.expect(200);
+    stage.clock.advance(Duration::from_secs(3));
+    assert_eq!(again.next().await, None);
+    let map = json!({"metadata": {"name": "c"}});
+    stage.post("/api/v1/namespaces/default/configmaps", &map).await.expect(201);
+    assert_eq!(elsewhere.change().await, change("ADDED", "c"));
+}

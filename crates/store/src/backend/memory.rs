@@ -182,6 +182,16 @@ impl Backend for Memory {
         Ok(range)
     }
 
+    fn count(&self, kind: &GroupKind, namespace: Option<&str>, after: &ObjectKey) -> Result<usize, Failure> {
+        let inner = self.lock();
+        let rest = inner.latest.range((Bound::Excluded(after.clone()), Bound::Unbounded));
+        let is_meant = |key: &ObjectKey| {
+            key.kind == *kind && namespace.is_none_or(|namespace| namespace == &*key.namespace)
+        };
+        let rest = rest.take_while(|(key, _)| is_meant(key));
+        Ok(rest.filter(|(key, _)| inner.live(key).is_some()).count())
+    }
+
     fn tail(&self, after: Revision, limit: usize) -> Result<Vec<Change>, Failure> {
         let inner = self.lock();
         if after < inner.compacted {

@@ -106,6 +106,12 @@ pub trait Backend: Send + Sync + 'static {
     /// [`Failure`].
     fn forget(&self, before: Timestamp, limit: usize) -> Result<usize, Failure>;
 
+    /// How many objects of a kind there are now after a place, in one namespace or in all.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    fn count(&self, kind: &GroupKind, namespace: Option<&str>, after: &ObjectKey) -> Result<usize, Failure>;
+
     /// Payloads of one shelf, in some fixed order, after a place: for re-encryption.
     ///
     /// # Errors

@@ -24,6 +24,7 @@ pub(super) fn card(definition: &Object, kind: Arc<Kind>) -> Card {
         categories: list(&given["categories"]),
         views: versions.map(|version| view(&kind, version)).collect(),
         is_built_in: false,
+        origin: definition.uid().map(|uid| (uid, definition.generation())),
         kind,
     }
 }

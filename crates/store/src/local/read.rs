@@ -105,6 +105,22 @@ impl Local {
         self.inner().list(query, page, Some(at)).await
     }
 
+    /// How many objects that `query` selects come after a page that ends with `last`, about: as of now. None
+    /// where that would mean to look at each of them.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn remaining(&self, query: &Query, last: &ObjectKey) -> Result<Option<usize>> {
+        if !query.selects_all() {
+            return Ok(None);
+        }
+        let (query, last) = (query.clone(), last.clone());
+        let count = move |backend: &dyn Backend| {
+            backend.count(&query.kind, query.namespace.as_deref(), &last).map(Some)
+        };
+        self.inner().read(count).await
+    }
+
     /// True if the store has come as far as `position`: what is read from now on is not older.
     ///
     /// # Errors

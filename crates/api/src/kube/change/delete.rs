@@ -56,7 +56,7 @@ pub(crate) async fn delete_collection(call: &Call<'_>, body: &[u8], form: Form) 
         }
     }
     let deleted = Page { items, ..page };
-    Ok(Answer::ok(list::write(call, &deleted, form, Include::Metadata)))
+    Ok(Answer::ok(list::write(call, &deleted, None, form, Include::Metadata)))
 }
 
 fn options(call: &Call<'_>, is_dry_run: bool) -> WriteOptions {

@@ -6,7 +6,7 @@ mod token;
 use concert_model::{Encoded, ResourceVersion};
 use concert_store::{Page, PageRequest, Query, Store};
 
-pub(crate) use options::{ListOptions, Match, SELECTORS};
+pub(crate) use options::{ListOptions, Match, SELECTORS, only_name};
 
 use super::accept::Form;
 use super::answer::{Answer, text};
@@ -37,7 +37,19 @@ pub(crate) async fn list(call: &Call<'_>, form: Form) -> Result<Answer, Error> {
     let options = ListOptions::read(call, false)?;
     let include = Include::read(call.params)?;
     let page = read(call.api, call.resource, &options).await?;
-    Ok(Answer::ok(write(call, &page, form, include)))
+    let remaining = remaining(call, &options.query, &page).await?;
+    Ok(Answer::ok(write(call, &page, remaining, form, include)))
+}
+
+/// How many objects come after this page, where that can be told without looking at them.
+async fn remaining(call: &Call<'_>, query: &Query, page: &Page) -> Result<Option<usize>, Error> {
+    match page.items.last().filter(|_| page.next.is_some()) {
+        None => Ok(None),
+        Some(last) => {
+            let counted = call.api.store.remaining(query, last.key()).await;
+            counted.map_err(|error| Error::of_read(error, &call.naming()))
+        }
+    }
 }
 
 /// The page that `options` ask for.
@@ -110,10 +122,16 @@ async fn expired(api: &Inner, options: &ListOptions, request: &PageRequest) -> E
 }
 
 /// A page as JSON.
-pub(crate) fn write(call: &Call<'_>, page: &Page, form: Form, include: Include) -> Vec<u8> {
+pub(crate) fn write(
+    call: &Call<'_>,
+    page: &Page,
+    remaining: Option<usize>,
+    form: Form,
+    include: Include,
+) -> Vec<u8> {
     let (resource, version) = (call.resource, call.resource.version());
-    let list =
-        |kind, api_version| List { kind, api_version, position: &page.position, next: page.next.as_deref() };
+    let (position, next) = (&page.position, page.next.as_deref());
+    let list = |kind, api_version| List { kind, api_version, position, next, remaining };
     let bytes = page.items.iter().map(|item| item.body().payload().len() + 160).sum();
     match form {
         Form::Whole | Form::Aggregated => {

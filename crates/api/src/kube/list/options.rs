@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::error::Error;
 use crate::kube::api::Call;
+use crate::kube::params::Params;
 
 /// Parameters that say which objects are meant.
 pub(crate) const SELECTORS: &[&str] = &[
@@ -88,13 +89,25 @@ impl Match {
     }
 }
 
+/// The name that a field selector asks for, if it asks for one.
+pub(crate) fn only_name(params: &Params<'_>) -> Option<String> {
+    let selector = FieldSelector::parse(params.text("fieldSelector")?).ok()?;
+    selector.exact("metadata.name").filter(|name| !name.is_empty()).map(str::to_owned)
+}
+
 fn read_query(call: &Call<'_>) -> Result<Query, Error> {
     let text = |name: &str| call.params.text(name).unwrap_or_default();
     let malformed = |error: FieldError| Error::bad_request(error.to_string());
     let query = Query::all(call.resource.group_kind().clone())
         .with_labels(LabelSelector::parse(text("labelSelector")).map_err(malformed)?)
         .with_fields(FieldSelector::parse(text("fieldSelector")).map_err(malformed)?);
-    Ok(if call.namespace.is_empty() { query } else { query.in_namespace(call.namespace) })
+    let query = if call.namespace.is_empty() { query } else { query.in_namespace(call.namespace) };
+    if call.name.is_empty() {
+        return Ok(query);
+    }
+    // A watch of one object, by its path.
+    let fields = query.fields.and_field("metadata.name", call.name);
+    Ok(Query { fields, ..query })
 }
 
 fn read_version(text: &str) -> Result<ResourceVersion, Error> {

@@ -87,7 +87,7 @@ fn write(kind: Kind, object: &[u8]) -> Bytes {
 
 /// Writes the events of one watch.
 pub(super) struct Writer {
-    resource: Arc<Resource>,
+    pub(super) resource: Arc<Resource>,
     form: Form,
     include: Include,
     has_bookmarks: bool,

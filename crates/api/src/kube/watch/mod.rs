@@ -1,6 +1,7 @@
 //! Watches: one JSON line for each change, until the client has had enough.
 
 mod lines;
+mod standing;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use tokio::sync::OwnedSemaphorePermit;
 pub(crate) use lines::Lines;
 
 use self::lines::Writer;
+use self::standing::Standing;
 use super::accept::{Accepted, Media};
 use super::answer::{Body, streamed, text};
 use super::api::{Call, Inner};
@@ -32,7 +34,7 @@ const DURATION_MIN: Duration = Duration::from_secs(30 * 60);
 /// Events that are ready together go out together, up to so many bytes.
 const FRAME_BYTES_MAX: usize = 64 * 1024;
 
-/// `GET` of a collection with `watch=true`.
+/// `GET` of a collection or of one object, with `watch=true`.
 pub(crate) async fn watch(call: &Call<'_>, accepted: Accepted) -> Result<Response<Body>, Error> {
     if accepted.media == Media::Yaml {
         return Err(Error::not_acceptable(&["application/json"]));
@@ -60,6 +62,8 @@ pub(crate) async fn watch(call: &Call<'_>, accepted: Accepted) -> Result<Respons
         events,
         writer,
         failure,
+        standing: Standing::new(call),
+        look: call.api.clock.sleep(standing::EVERY),
         end: call.api.clock.sleep(duration),
         closing: call.api.closing.subscribe(),
         asked: options.resource_version.map(|version| version.0),
@@ -114,6 +118,14 @@ fn error_line(error: &Error) -> Bytes {
     line.into()
 }
 
+/// What a watch goes on with.
+enum Woken {
+    /// The next event; none at the end.
+    By(Option<concert_store::Result<concert_store::Event>>),
+    /// It is time to see whether it may go on.
+    ToLook,
+}
+
 struct Watching {
     api: Arc<Inner>,
     /// None when there is nothing more to come.
@@ -121,6 +133,9 @@ struct Watching {
     writer: Writer,
     /// The last line.
     failure: Option<Bytes>,
+    /// Whether it may go on, and when that is looked at next.
+    standing: Standing,
+    look: BoxFuture<'static, ()>,
     end: BoxFuture<'static, ()>,
     closing: tokio::sync::watch::Receiver<bool>,
     asked: Option<Arc<str>>,
@@ -132,13 +147,27 @@ impl Watching {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
             let Some(events) = &mut self.events else { return self.failure.take() };
-            let event = tokio::select! { biased;
-                _ = self.closing.wait_for(|is_closing| *is_closing) => None,
-                () = &mut self.end => None,
-                event = events.next() => event,
+            let woken = tokio::select! { biased;
+                _ = self.closing.wait_for(|is_closing| *is_closing) => Woken::By(None),
+                () = &mut self.end => Woken::By(None),
+                () = &mut self.look => Woken::ToLook,
+                event = events.next() => Woken::By(event),
+            };
+            let Woken::By(event) = woken else {
+                self.look_again().await;
+                continue;
             };
             let Some(line) = self.take(event) else { continue };
             return Some(self.gather(line));
+        }
+    }
+
+    /// Ends the watch if it may not go on.
+    async fn look_again(&mut self) {
+        self.look = self.api.clock.sleep(standing::EVERY);
+        if let Err(end) = self.standing.check(&self.api, &self.writer.resource).await {
+            self.events = None;
+            self.failure = end.as_ref().map(error_line);
         }
     }
 

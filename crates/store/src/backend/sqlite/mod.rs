@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use concert_model::{ObjectKey, Revision, Timestamp};
+use concert_model::{GroupKind, ObjectKey, Revision, Timestamp};
 use rusqlite::{Connection, ErrorCode};
 
 use super::{
@@ -84,6 +84,10 @@ impl Backend for Sqlite {
 
     fn range(&self, scan: &Scan<'_>) -> Result<Range, Failure> {
         self.read(|c| read::snapshot(c, |c| read::range(c, scan)))
+    }
+
+    fn count(&self, kind: &GroupKind, namespace: Option<&str>, after: &ObjectKey) -> Result<usize, Failure> {
+        self.read(|c| read::count(c, kind, namespace, after).map_err(failure))
     }
 
     fn tail(&self, after: Revision, limit: usize) -> Result<Vec<Change>, Failure> {

@@ -95,6 +95,27 @@ pub(super) fn get(connection: &Connection, key: &ObjectKey) -> rusqlite::Result<
     one(connection, sql, params![key.kind.group, key.kind.kind, key.namespace, key.name], read)
 }
 
+pub(super) fn count(
+    connection: &Connection,
+    kind: &GroupKind,
+    namespace: Option<&str>,
+    after: &ObjectKey,
+) -> rusqlite::Result<usize> {
+    let Some(kind) = kind_id(connection, kind)? else { return Ok(0) };
+    let sql = match namespace {
+        Some(_) => {
+            "SELECT count(*) FROM objects WHERE kind = ?1 AND namespace = ?2 AND name > ?3 AND NOT is_free"
+        }
+        None => {
+            "SELECT count(*) FROM objects WHERE kind = ?1 AND (namespace, name) > (?2, ?3) AND NOT is_free"
+        }
+    };
+    let count: i64 = connection
+        .prepare_cached(sql)?
+        .query_row(params![kind, after.namespace, after.name], |row| row.get(0))?;
+    Ok(usize::try_from(count).unwrap_or_default())
+}
+
 pub(super) fn range(connection: &Connection, scan: &Scan<'_>) -> Result<Range, Failure> {
     let bounds = bounds(connection).map_err(failure)?;
     let at = scan.at.unwrap_or(bounds.newest);

@@ -63,6 +63,7 @@ impl Told {
             categories: self.categories.iter().map(|name| Arc::from(*name)).collect(),
             views: vec![view],
             is_built_in: true,
+            origin: None,
         };
         Served { kind, card: card.into(), versions, definition: None, is_terminating: false }
     }

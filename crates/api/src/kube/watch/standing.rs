@@ -1,0 +1,87 @@
+//! Whether a watch may go on: it lasts for an hour, and what allowed it may not.
+
+use std::time::Duration;
+
+use concert_model::Revision;
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+
+use crate::auth::{Access, User};
+use crate::error::{Error, Naming};
+use crate::kube::api::{Call, Inner};
+use crate::kube::catalogue::Resource;
+
+/// How long a watch may go on after what allowed it was taken away.
+pub(super) const EVERY: Duration = Duration::from_secs(2);
+
+/// What a watch rests on.
+pub(super) struct Standing {
+    /// The token it came with, and nothing else.
+    headers: HeaderMap,
+    user: User,
+    namespace: String,
+    name: String,
+    /// What is served, as of the last look.
+    cards: u64,
+    /// Where the store was at the last look: rights are objects, so nothing new means the same rights.
+    seen: Revision,
+}
+
+impl Standing {
+    pub(super) fn new(call: &Call<'_>) -> Self {
+        let mut headers = HeaderMap::new();
+        for value in call.headers.get_all(AUTHORIZATION) {
+            headers.append(AUTHORIZATION, value.clone());
+        }
+        Self {
+            headers,
+            user: call.user.clone(),
+            // A namespace counts as being in itself, as when it was let in.
+            namespace: if call.resource.is_core("Namespace") { call.name } else { call.namespace }.to_owned(),
+            name: call.watched_name().unwrap_or_default(),
+            cards: call.api.store.cards_version(),
+            // The first look is a whole one: something may have changed since the request was let in.
+            seen: Revision::default(),
+        }
+    }
+
+    /// Whether it may go on.
+    ///
+    /// # Errors
+    /// Why not; none where it just ends, and the client is to list again.
+    pub(super) async fn check(&mut self, api: &Inner, resource: &Resource) -> Result<(), Option<Error>> {
+        let cards = api.store.cards_version();
+        if cards != self.cards {
+            let now = api.catalogues.now();
+            // As Kubernetes does: objects may look different now, or belong to another definition.
+            if now.find(&resource.api_version, resource.plural()).is_none_or(|it| !it.is_same(resource)) {
+                return Err(None);
+            }
+            self.cards = cards;
+        }
+        self.check_rights(api, resource).await.map_err(Some)
+    }
+
+    async fn check_rights(&mut self, api: &Inner, resource: &Resource) -> Result<(), Error> {
+        // Tokens expire by themselves.
+        let user = api.gate.authenticate(&self.headers).await;
+        let user = user.map_err(|refusal| Error::refused(refusal, None))?;
+        let naming = Naming { name: &self.name, ..resource.naming("") };
+        let newest = api.store.newest().await.map_err(|error| Error::of_read(error, &naming))?;
+        if newest == self.seen && user == self.user {
+            return Ok(());
+        }
+        let access = Access::Resource {
+            verb: "watch",
+            group: &resource.group_kind().group,
+            resource: resource.plural(),
+            subresource: "",
+            namespace: &self.namespace,
+            name: &self.name,
+        };
+        let allowed = api.gate.authorise(&user, &access).await;
+        allowed.map_err(|refusal| Error::refused(refusal, Some(&naming)))?;
+        (self.user, self.seen) = (user, newest);
+        Ok(())
+    }
+}
