@@ -9,7 +9,7 @@ use concert_model::{GroupKind, Object, ObjectKey, ResourceVersion};
 use concert_store::backend::sqlite::Options;
 use concert_store::backend::{Memory, Sqlite};
 use concert_store::conformance::{Own, Widgets};
-use concert_store::seal::Keyring;
+use concert_store::seal::{Keyring, SealedElsewhere};
 use concert_store::{
     By, Chance, Config, Error, Event, ItemKey, Local, PageRequest, Store, SystemClock, Work,
 };
@@ -44,6 +44,10 @@ impl Place {
     }
 }
 
+fn causes(error: &Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |it| it.source())
+}
+
 async fn names(widgets: &Widgets) -> Vec<String> {
     widgets.names().await
 }
@@ -60,7 +64,7 @@ async fn a_store_goes_back_to_what_it_was() {
     widgets.create("later", json!({"n": 1})).await;
     let newest = store.newest().await.unwrap();
 
-    store.restore_from(&place.path("copy.db")).await.unwrap();
+    store.restore_from(&place.path("copy.db"), None).await.unwrap();
     assert_eq!(names(&widgets).await, ["kept", "lost"]);
     let back = widgets.get("kept").await;
     assert_eq!((back.decode().spec(), &back.head().uid), (&json!({"n": 1}), &kept.head().uid));
@@ -89,7 +93,7 @@ async fn nobody_goes_on_from_a_position_of_before() {
     let mut running = widgets.watch().await;
     let mut fresh = store.watch(&widgets.query(), None).await.unwrap();
 
-    store.restore_from(&place.path("copy.db")).await.unwrap();
+    store.restore_from(&place.path("copy.db"), None).await.unwrap();
     assert!(matches!(running.next().await, Some(Err(Error::Expired))));
     while let Some(event) = fresh.next().await {
         match event {
@@ -123,7 +127,7 @@ async fn kinds_come_and_go_with_their_definitions() {
     let late = place.own.subject.widgets().await;
     late.create("a", json!({"n": 1})).await;
     let version = store.cards_version();
-    store.restore_from(&place.path("copy.db")).await.unwrap();
+    store.restore_from(&place.path("copy.db"), None).await.unwrap();
     assert!(store.cards_version() > version);
     assert!(matches!(store.kind(&late.kind).await, Err(Error::UnknownKind { .. })));
     early.create("a", json!({"n": 1})).await;
@@ -136,7 +140,7 @@ async fn claims_of_before_are_lost() {
     let item = ItemKey { controller: "test".into(), item: "a".into() };
     let fence = store.claim(&item, 0, Bytes::from_static(b"row")).await.unwrap();
     store.backup_to(&place.path("copy.db")).await.unwrap();
-    store.restore_from(&place.path("copy.db")).await.unwrap();
+    store.restore_from(&place.path("copy.db"), None).await.unwrap();
     assert!(matches!(store.save(&fence, Bytes::new()).await, Err(Error::Fenced { .. })));
     let row = store.read(&item).await.unwrap().unwrap();
     assert_eq!(row.body, Bytes::from_static(b"row"));
@@ -153,7 +157,7 @@ async fn another_store_can_take_it_and_keeps_it() {
     let other = place.other("other.db");
     let namespace = ObjectKey::cluster(GroupKind::new("", "Namespace"), "default");
     let before = other.get(&namespace).await.unwrap();
-    other.restore_from(&place.path("copy.db")).await.unwrap();
+    other.restore_from(&place.path("copy.db"), None).await.unwrap();
     assert_ne!(other.get(&namespace).await.unwrap().head().uid, before.head().uid);
     let newest = other.newest().await.unwrap();
     drop(other);
@@ -161,6 +165,42 @@ async fn another_store_can_take_it_and_keeps_it() {
     assert_eq!(other.newest().await.unwrap(), newest);
     let back = other.get(created.key()).await.unwrap();
     assert_eq!(back.body(), created.body());
+}
+
+#[tokio::test]
+async fn a_copy_that_comes_with_its_keys_is_sealed_with_those_of_the_store() {
+    let place = Place::new();
+    let (store, widgets) = (&place.own.store, place.own.subject.widgets().await);
+    let created = widgets.create("a", json!({"n": 1})).await;
+    let item = ItemKey { controller: "test".into(), item: "a".into() };
+    store.claim(&item, 0, Bytes::from_static(b"row")).await.unwrap();
+    store.backup_to(&place.path("copy.db")).await.unwrap();
+    place.own.keyring.copy_to(&place.path("copy.key")).unwrap();
+    assert!(place.own.keyring.copy_to(&place.path("copy.key")).is_err(), "nothing is overwritten");
+
+    let keys = Keyring::in_memory(&Chance::from_system());
+    let other = place.sealed_with("other.db", keys.clone());
+    let refusal = other.restore_from(&place.path("copy.db"), Some(keys.clone())).await.unwrap_err();
+    assert!(causes(&refusal).find_map(|it| it.downcast_ref::<SealedElsewhere>()).is_some(), "{refusal:?}");
+    let brought = Keyring::read_from(place.path("copy.key")).unwrap();
+    other.restore_from(&place.path("copy.db"), Some(brought)).await.unwrap();
+    drop(other);
+    let other = place.sealed_with("other.db", keys);
+    assert_eq!(other.get(created.key()).await.unwrap().body(), created.body());
+    assert_eq!(other.read(&item).await.unwrap().unwrap().body, Bytes::from_static(b"row"));
+    other.verify().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_copy_that_is_cut_off_says_how_much_is_missing() {
+    let place = Place::new();
+    place.own.store.backup_to(&place.path("cut.db")).await.unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(place.path("cut.db")).unwrap();
+    let length = file.metadata().unwrap().len();
+    file.set_len(length - 1).unwrap();
+    let refusal = place.own.store.restore_from(&place.path("cut.db"), None).await.unwrap_err();
+    let said = format!("is cut off: it has {} bytes of {length}", length - 1);
+    assert!(causes(&refusal).any(|it| it.to_string().ends_with(&said)), "{refusal:?}");
 }
 
 #[tokio::test]
@@ -179,7 +219,7 @@ async fn what_is_no_copy_changes_nothing() {
     let mut events = widgets.watch().await;
     let newest = store.newest().await.unwrap();
     for name in ["none.db", "text.db", "empty.db", "cut.db", "sealed.db"] {
-        let refusal = store.restore_from(&place.path(name)).await;
+        let refusal = store.restore_from(&place.path(name), None).await;
         assert!(matches!(refusal, Err(Error::Unavailable(_))), "{name}");
         assert_eq!(store.newest().await.unwrap(), newest);
         assert_eq!(widgets.get("a").await, created);
@@ -198,7 +238,7 @@ async fn a_copy_overwrites_nothing_and_memory_makes_none() {
     let config = Config::new(Arc::new(SystemClock::new()), Chance::from_system());
     let memory = Local::open(Arc::new(Memory::new()), config).unwrap();
     assert!(memory.backup_to(&place.path("copy.db")).await.is_err());
-    assert!(memory.restore_from(&place.path("copy.db")).await.is_err());
+    assert!(memory.restore_from(&place.path("copy.db"), None).await.is_err());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -36,9 +36,7 @@ pub async fn bootstrap(store: &Local, clock: &dyn Clock, chance: &Chance) -> Res
     // Before the marker: cut off in between, the next start makes another token, and nobody is locked out.
     let first_token = match store.get(&marker).await {
         Ok(_) => None,
-        Err(Error::NotFound { .. }) => {
-            Some(issue_for_user(store, clock, chance, ADMIN, &[MASTERS], None, &by).await?)
-        }
+        Err(Error::NotFound { .. }) => Some(issue_for_administrator(store, clock, chance, &by).await?),
         Err(error) => return Err(TokenError::Store(error)),
     };
     for wanted in defaults::cluster_role_bindings() {
@@ -48,6 +46,19 @@ pub async fn bootstrap(store: &Local, clock: &dyn Clock, chance: &Chance) -> Res
         ensure(store, wanted, "rules", &by).await.map_err(TokenError::Store)?;
     }
     Ok(Bootstrap { first_token })
+}
+
+/// A token that never expires and may do everything.
+///
+/// # Errors
+/// Those of the store.
+pub async fn issue_for_administrator(
+    store: &Local,
+    clock: &dyn Clock,
+    chance: &Chance,
+    by: &By,
+) -> Result<Issued, TokenError> {
+    issue_for_user(store, clock, chance, ADMIN, &[MASTERS], None, by).await
 }
 
 /// Makes `wanted`, or adds to what is there the entries of its `list` that are missing.

@@ -17,11 +17,11 @@ mod token;
 mod user;
 
 pub use access::Access;
-pub use bootstrap::{Bootstrap, bootstrap};
+pub use bootstrap::{Bootstrap, bootstrap, issue_for_administrator};
 pub use escalation::is_sensitive;
 pub use gate::{Gate, Refusal};
 pub use rule::{Rule, covers};
-pub use token::{Issued, TokenError, issue, issue_for_user, sweep, token_kind};
+pub use token::{Issued, TokenError, is_known, issue, issue_for_user, sweep, token_kind};
 pub use user::User;
 
 #[cfg(test)]

@@ -164,6 +164,20 @@ pub async fn sweep(store: &Local, clock: &dyn Clock, by: &By) -> Result<usize, E
     Ok(count)
 }
 
+/// Whether `token` still stands for somebody.
+///
+/// # Errors
+/// Those of the store.
+pub async fn is_known(store: &Local, clock: &dyn Clock, token: &str) -> Result<bool, Error> {
+    let Some((key, hash)) = locate(token) else { return Ok(false) };
+    match store.get(&key).await {
+        Ok(found) => Ok(Held::read(&found.decode())
+            .is_some_and(|held| held.is_of(&hash) && !held.is_expired(clock.now()) && held.user().is_some())),
+        Err(Error::NotFound { .. }) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
 /// Where the object of `token` is, and its whole hash; none for what cannot be a token.
 pub(super) fn locate(token: &str) -> Option<(ObjectKey, String)> {
     if token.is_empty() || token.len() > TOKEN_BYTES_MAX {

@@ -4,6 +4,7 @@ mod api_resources;
 mod apply;
 mod completions;
 mod config;
+mod copies;
 mod delete;
 mod demo;
 mod events;
@@ -28,6 +29,8 @@ pub const ALL: &[Command] = &[
     Command::of::<demo::Demo>(),
     Command::of::<serve::Serve>(),
     Command::of::<config::Config>(),
+    Command::of::<copies::Backup>(),
+    Command::of::<copies::Restore>(),
     Command::of::<apply::Apply>(),
     Command::of::<get::Get>(),
     Command::of::<watch::Follow>(),

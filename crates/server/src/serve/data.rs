@@ -38,6 +38,11 @@ impl DataFolder {
         Ok(Self(path))
     }
 
+    /// Whether a control plane was ever started in `path`. Makes nothing.
+    pub fn has_store(path: &Path) -> bool {
+        path.join(STORE).exists()
+    }
+
     /// The database file.
     pub fn store(&self) -> PathBuf {
         self.0.join(STORE)

@@ -4,8 +4,10 @@
 //! [`DataFolder`] what it keeps.
 
 mod config;
+pub mod copies;
 mod data;
 mod error;
+mod hands;
 mod knowledge;
 mod run;
 mod way_in;

@@ -8,11 +8,9 @@ use concert_api::audit::{Audit, Sink};
 use concert_api::auth;
 use concert_api::kube::{self, Api};
 use concert_api::listen::{Inbound, Peer};
-use concert_controllers::gc;
 use concert_controllers::managed::event::StoreRecorder;
 use concert_controllers::managed::metrics::Metrics;
 use concert_controllers::managed::registry::{Parts, Settings};
-use concert_engine::leader::Duty as _;
 use concert_engine::{Engine, OnExit, Shutdown, Tasks, TokioSpawn};
 use concert_model::{GroupKind, Object};
 use concert_store::{By, Chance, Clock, Events, Local, Part, Query, Store, SystemClock};
@@ -20,8 +18,10 @@ use prometheus_client::registry::Registry as Numbers;
 use tracing::{info, warn};
 
 use super::config::Config;
+use super::copies::{Copying, Site};
 use super::data::DataFolder;
 use super::error::Error;
+use super::hands::{Hands, PATIENCE};
 use super::knowledge::Knowledge;
 use super::way_in::WayIn;
 use crate::admin::{self, Listener, Probes, Readiness};
@@ -32,8 +32,6 @@ use crate::managed::{self, Dial, Reconciling, provider};
 const ACTOR: &str = "concert";
 /// How often the past is tidied up.
 const TIDY_EVERY: Duration = Duration::from_secs(30);
-/// How long what runs may take to end when asked to.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// What listeners may take beyond it.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 /// The kind of providers that are declared as objects.
@@ -52,8 +50,7 @@ pub struct Running {
     tasks: Tasks,
     serving: Tasks,
     api: Api,
-    duty: Arc<Reconciling>,
-    collector: gc::Running,
+    hands: Arc<Hands>,
     address: SocketAddr,
     admin: Option<SocketAddr>,
     store: Local,
@@ -93,20 +90,20 @@ impl Plane {
         let address = way_in.listener.address();
         let (store, _) = folder.open_store(&clock, &chance)?;
         let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
-        define(&store, PROVIDERS).await?;
+        define(&store).await?;
         let gate = way_in.guard(&folder, &store, &clock, &chance).await?;
 
         let parts = parts(&config, &store, &clock, &chance, &tasks);
         let numbers = numbers(&parts);
         let duty = Arc::new(Reconciling::new(parts.clone(), declarations, Some(dial), PATIENCE));
-        duty.begin(None);
-        let collector = collector(&store, &parts)?;
+        let hands = Arc::new(Hands::new(&store, &parts, duty.clone()));
+        hands.begin()?;
         tidy(&store, &clock, &tasks);
 
         let audit = Audit::start(Sink::File(folder.audit()), &tasks);
         let api = Api::new(kube::Parts {
             gate,
-            clock,
+            clock: clock.clone(),
             chance: chance.fork(),
             extensions: Arc::new(Knowledge::new(&store, &duty, &parts)),
             audit,
@@ -120,10 +117,13 @@ impl Plane {
             request.extensions_mut().insert(peer);
             async move { api.handle(request).await }
         };
+        let entry = way_in.entry();
         way_in.listener.serve(answer, &serving);
+        let site = Site { folder, store: store.clone(), clock, chance };
+        Copying { site, entry, hands: hands.clone() }.serve(&serving);
         info!(what = "api", %address, "serving");
         let at = admin.as_ref().map(Listener::address);
-        let running = Running { tasks, serving, api, duty, collector, address, admin: at, store };
+        let running = Running { tasks, serving, api, hands, address, admin: at, store };
         if let Some(admin) = admin {
             let router = admin::probes(running.probes()).merge(admin::metrics(Arc::new(numbers)));
             admin.serve("admin", router, &running.tasks);
@@ -172,14 +172,13 @@ impl Running {
         info!("stopping");
         self.api.close();
         self.serving.stop(LAST_PATIENCE).await;
-        self.collector.stop(PATIENCE).await;
-        self.duty.end(false).await;
+        self.hands.end().await;
         self.tasks.stop(LAST_PATIENCE).await;
         info!("stopped");
     }
 
     fn probes(&self) -> Probes {
-        let (root, duty) = (self.tasks.root().clone(), self.duty.clone());
+        let (root, duty) = (self.tasks.root().clone(), self.hands.duty.clone());
         Probes {
             is_alive: Arc::new(move || !root.is_requested()),
             readiness: Arc::new(move || match duty.registry() {
@@ -192,9 +191,9 @@ impl Running {
     }
 }
 
-/// Serves the kinds of a manifest of ours.
-async fn define(store: &Local, manifest: &str) -> Result<(), Error> {
-    let value = serde_saphyr::from_str(manifest).map_err(Error::store)?;
+/// Serves the kinds of ours that are definitions.
+pub(super) async fn define(store: &Local) -> Result<(), Error> {
+    let value = serde_saphyr::from_str(PROVIDERS).map_err(Error::store)?;
     let object = Object::from_value(value).map_err(Error::store)?;
     let by = By { manager: ACTOR.into(), ..By::actor(ACTOR) }.because("start");
     store.apply(object, Part::Main, true, &by).await.map_err(Error::store)?;
@@ -228,21 +227,6 @@ fn numbers(parts: &Parts) -> Numbers {
     parts.engine.metrics().register(&mut numbers);
     parts.metrics.register(&mut numbers);
     numbers
-}
-
-fn collector(store: &Local, parts: &Parts) -> Result<gc::Running, Error> {
-    let kinds = store.clone();
-    let started = gc::start(gc::Parts {
-        engine: parts.engine.clone(),
-        store: parts.store.clone(),
-        clock: parts.clock.clone(),
-        chance: parts.chance.fork(),
-        tasks: parts.tasks.clone(),
-        kinds: Arc::new(move || kinds.kinds()),
-        settings: gc::Settings::default(),
-        fence: None,
-    });
-    started.map_err(Error::store)
 }
 
 /// Compacts and forgets, again and again.

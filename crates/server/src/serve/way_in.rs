@@ -85,6 +85,12 @@ impl WayIn {
         Ok(Gate::guarded(store.clone(), clock.clone()))
     }
 
+    /// What a kubeconfig says of the way in, without a token; none where nobody needs one.
+    pub fn entry(&self) -> Option<Entry> {
+        let entry = Entry { server: self.url(), authority: self.authority.clone(), token: None };
+        (!self.is_dev).then_some(entry)
+    }
+
     fn url(&self) -> String {
         let scheme = if self.is_dev { "http" } else { "https" };
         let mut address = self.listener.address();

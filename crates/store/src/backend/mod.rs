@@ -132,7 +132,8 @@ pub trait Backend: Send + Sync + 'static {
     /// Takes a copy in the place of everything there is.
     ///
     /// # Guarantees
-    /// - Every payload was shown to `check` before, and any failure leaves all as it was.
+    /// - Every payload was shown to `renew` before, which may give another for it, and any failure leaves
+    ///   all as it was.
     /// - Revisions and claims go on far ahead of all that were ever given out, here or where the copy comes
     ///   from, and everything that was taken back has moved ahead with them. All before is compacted.
     ///
@@ -141,14 +142,13 @@ pub trait Backend: Send + Sync + 'static {
     ///
     /// # Errors
     /// [`Failure`].
-    fn restore_from(
-        &self,
-        _source: &Path,
-        _check: &dyn Fn(&Owner, &Bytes) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    fn restore_from(&self, _source: &Path, _renew: &Renew<'_>) -> Result<(), Failure> {
         Err(Failure::broken("this sort of store takes no copies"))
     }
 }
+
+/// Looks at a payload of a copy, and gives what is to be kept in its place, if anything else is.
+pub type Renew<'a> = dyn Fn(&Owner, &Bytes) -> Result<Option<Bytes>, Failure> + 'a;
 
 /// How far the log reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -91,19 +91,38 @@ impl Keyring {
     /// [`KeyError`]; an existing file is never overwritten.
     pub fn open(path: impl Into<PathBuf>, chance: &Chance) -> Result<Self, KeyError> {
         let path = path.into();
-        let keys = match fs::read_to_string(&path) {
-            Ok(text) => {
-                check_mode(&path)?;
-                parse(&path, &Zeroizing::new(text))?
-            }
-            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+        match Self::read_from(&path) {
+            Err(KeyError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 let keys = vec![Key::random(1, chance)];
                 replace(&path, &keys).map_err(|source| KeyError::Io { path: path.clone(), source })?;
-                keys
+                Ok(Self { path: Some(path.into()), keys: Arc::new(RwLock::new(keys)) })
             }
-            Err(source) => return Err(KeyError::Io { path, source }),
-        };
+            read => read,
+        }
+    }
+
+    /// Reads a key file that must be there.
+    ///
+    /// # Errors
+    /// [`KeyError`].
+    pub fn read_from(path: impl Into<PathBuf>) -> Result<Self, KeyError> {
+        let path = path.into();
+        let text = fs::read_to_string(&path).map_err(|source| KeyError::Io { path: path.clone(), source })?;
+        check_mode(&path)?;
+        let keys = parse(&path, &Zeroizing::new(text))?;
         Ok(Self { path: Some(path.into()), keys: Arc::new(RwLock::new(keys)) })
+    }
+
+    /// Writes all keys to another file, readable by its owner only.
+    ///
+    /// # Errors
+    /// [`KeyError::Io`], also when there is such a file already.
+    pub fn copy_to(&self, path: &Path) -> Result<(), KeyError> {
+        let failed = |source| KeyError::Io { path: path.to_owned(), source };
+        if path.exists() {
+            return Err(failed(io::ErrorKind::AlreadyExists.into()));
+        }
+        replace(path, &self.read()).map_err(failed)
     }
 
     /// Adds a key, which seals from now on. It is in the file before it is used.

@@ -19,6 +19,11 @@ pub use keyring::{KeyError, Keyring};
 const KEY_BYTES: usize = 4;
 const NONCE_BYTES: usize = 24;
 
+/// A copy has a payload that no key at hand opens.
+#[derive(Debug, thiserror::Error)]
+#[error("the copy was sealed with keys that are not here, or altered")]
+pub struct SealedElsewhere(#[source] Box<Failure>);
+
 /// Seals and opens payloads.
 #[derive(Debug)]
 pub(crate) struct Seal {
@@ -72,6 +77,27 @@ impl Seal {
         let cipher = self.keyring.as_ref().and_then(|ring| ring.cipher(number));
         let cipher = cipher.ok_or_else(|| broken(&format!("key {number} is not in the key file")))?;
         open_with(&cipher, owner, &sealed[KEY_BYTES..]).ok_or_else(|| broken("it was altered"))
+    }
+
+    /// Nothing if `sealed` can be opened here; sealed anew if one of `keys` opens it.
+    ///
+    /// # Errors
+    /// [`Failure::Broken`] with [`SealedElsewhere`] if neither does.
+    pub(crate) fn adopt(
+        &self,
+        keys: Option<&Keyring>,
+        owner: &Owner,
+        sealed: &Bytes,
+    ) -> Result<Option<Bytes>, Failure> {
+        let Err(refusal) = self.open(owner, sealed) else { return Ok(None) };
+        let opened = keys.and_then(|keys| {
+            let cipher = keys.cipher(key_number(sealed)?)?;
+            open_with(&cipher, owner, &sealed[KEY_BYTES..])
+        });
+        match opened {
+            Some(clear) => Ok(Some(self.seal(owner, &clear))),
+            None => Err(Failure::Broken(SealedElsewhere(Box::new(refusal)).into())),
+        }
     }
 
     /// The number of the key that seals now.

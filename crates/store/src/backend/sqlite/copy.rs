@@ -5,17 +5,16 @@
 //! one from after: watches are expired, updates conflict, claims are lost.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use bytes::Bytes;
 use rusqlite::backup::{Backup, StepResult};
 use rusqlite::{Connection, OpenFlags, params};
 
 use super::commit::{Numbers, Writer};
 use super::open::{OpenError, touch, upgrade, version_of};
 use super::{Failure, failure, read};
-use crate::backend::{Owner, Shelf};
+use crate::backend::{Renew, Shelf};
 
 /// How far ahead: more than could have been written to a lost store after its last copy, at ten thousand
 /// writes a second for three years.
@@ -30,8 +29,12 @@ pub(super) fn write(connection: &Connection, target: &Path) -> Result<(), Failur
         return Err(Failure::broken(format!("{} is there already", target.display())));
     }
     let fresh = beside(target, ".new");
-    fill(connection, &fresh)?;
-    std::fs::rename(&fresh, target).and_then(|()| sync_folder(target)).map_err(broken)
+    let filled = fill(connection, &fresh).map(drop);
+    let written = filled.and_then(|()| std::fs::rename(&fresh, target).map_err(broken));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&fresh);
+    }
+    written.and_then(|()| sync_folder(target).map_err(broken))
 }
 
 /// Fills a file with all that `connection` sees; readable from a place that cannot be written to.
@@ -66,6 +69,30 @@ fn broken(error: impl Into<crate::error::BoxError>) -> Failure {
     Failure::Broken(error.into())
 }
 
+/// Refuses a file that has fewer pages than it says. SQLite itself would notice only when it gets there.
+fn check_length(source: &Path) -> Result<(), Failure> {
+    let mut file = File::open(source).map_err(|source_of| unreadable(source, source_of))?;
+    let length = file.metadata().map_err(broken)?.len();
+    let mut head = [0; 100];
+    if file.read_exact(&mut head).is_err() {
+        // Too short to say anything: what it is will be found out.
+        return Ok(());
+    }
+    let page = u64::from(u16::from_be_bytes([head[16], head[17]]));
+    // The format's way to say 65,536.
+    let page = if page == 1 { 65_536 } else { page };
+    let pages = u64::from(u32::from_be_bytes([head[28], head[29], head[30], head[31]]));
+    let expected = page * pages;
+    if head.starts_with(b"SQLite format 3\0") && length < expected {
+        return Err(broken(OpenError::Cut { path: source.to_owned(), length, expected }));
+    }
+    Ok(())
+}
+
+fn unreadable(path: &Path, error: io::Error) -> Failure {
+    broken(OpenError::Failed { path: path.to_owned(), source: error.into() })
+}
+
 /// A copy that was found good, in the format of today, in a file of its own that goes with it.
 pub(super) struct Staged {
     path: PathBuf,
@@ -75,6 +102,7 @@ pub(super) struct Staged {
 impl Staged {
     /// Reads the copy `source` into a file beside `store`.
     pub(super) fn read(source: &Path, store: &Path, migrations: &[&str]) -> Result<Self, Failure> {
+        check_length(source)?;
         let foreign = || broken(OpenError::Foreign { path: source.to_owned() });
         let original =
             Connection::open_with_flags(source, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(failure)?;
@@ -93,18 +121,32 @@ impl Staged {
         Ok(staged)
     }
 
-    /// Shows every payload to `check`.
-    pub(super) fn check(&self, check: &dyn Fn(&Owner, &Bytes) -> Result<(), Failure>) -> Result<(), Failure> {
+    /// Shows every payload to `renew`, and puts what that gives in its place.
+    pub(super) fn renew(&self, renew: &Renew<'_>) -> Result<(), Failure> {
+        let transaction = self.connection.unchecked_transaction().map_err(failure)?;
         for shelf in [Shelf::Objects, Shelf::Work, Shelf::Attempts] {
             let mut after = 0;
             loop {
-                let payloads = read::payloads(&self.connection, shelf, after, STEP_ROWS).map_err(failure)?;
+                let payloads = read::payloads(&transaction, shelf, after, STEP_ROWS).map_err(failure)?;
                 let Some(last) = payloads.last() else { break };
                 after = last.place;
-                payloads.iter().try_for_each(|payload| check(&payload.owner, &payload.bytes))?;
+                for payload in &payloads {
+                    if let Some(bytes) = renew(&payload.owner, &payload.bytes)? {
+                        let values = params![payload.place.cast_signed(), bytes.as_ref()];
+                        transaction.execute(replacing(shelf), values).map_err(failure)?;
+                    }
+                }
             }
         }
-        Ok(())
+        transaction.commit().map_err(failure)
+    }
+}
+
+fn replacing(shelf: Shelf) -> &'static str {
+    match shelf {
+        Shelf::Objects => "UPDATE bodies SET payload = ?2 WHERE revision = ?1",
+        Shelf::Work => "UPDATE work SET body = ?2 WHERE id = ?1",
+        Shelf::Attempts => "UPDATE attempts SET body = ?2 WHERE id = ?1",
     }
 }
 

@@ -26,7 +26,7 @@ use concert_model::{GroupKind, ObjectKey, Revision, Timestamp};
 use rusqlite::{Connection, ErrorCode};
 
 use super::{
-    Attempt, Backend, Bounds, Change, Failure, Owner, Past, Payload, Range, Row, Scan, Shelf, Txn, Verdict,
+    Attempt, Backend, Bounds, Change, Failure, Past, Payload, Range, Renew, Row, Scan, Shelf, Txn, Verdict,
 };
 use crate::contract::ItemKey;
 use crate::work::WorkRow;
@@ -134,13 +134,9 @@ impl Backend for Sqlite {
         self.read(|connection| copy::write(connection, target))
     }
 
-    fn restore_from(
-        &self,
-        source: &Path,
-        check: &dyn Fn(&Owner, &Bytes) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
+    fn restore_from(&self, source: &Path, renew: &Renew<'_>) -> Result<(), Failure> {
         let staged = copy::Staged::read(source, &self.path, open::MIGRATIONS)?;
-        staged.check(check)?;
+        staged.renew(renew)?;
         self.writer().restore(&staged)
     }
 }

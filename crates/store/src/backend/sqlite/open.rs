@@ -52,6 +52,16 @@ pub enum OpenError {
         /// The newest version known.
         known: usize,
     },
+    /// Part of it is missing.
+    #[error("{} is cut off: it has {length} bytes of {expected}", .path.display())]
+    Cut {
+        /// The file.
+        path: PathBuf,
+        /// How long it is.
+        length: u64,
+        /// How long it says it is.
+        expected: u64,
+    },
     /// It cannot be read or written.
     #[error("cannot open {}", .path.display())]
     Failed {
