@@ -4,11 +4,13 @@
 mod access;
 mod applying;
 mod changing;
+mod cloud;
 mod conformance;
 mod copies;
 mod definitions;
 mod deleting;
 mod durability;
+mod explaining;
 mod managed;
 mod plane;
 mod reading;

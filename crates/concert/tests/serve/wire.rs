@@ -7,10 +7,15 @@ pub const WIDGETS: &str = "/apis/test.concert.dev/v1/namespaces/default/widgets"
 
 /// The status and the body, or none where the connection broke.
 pub fn call(address: &str, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
+    send(address, method, path, "application/json", body)
+}
+
+/// The same, with a body of another kind.
+pub fn send(address: &str, method: &str, path: &str, kind: &str, body: &str) -> Option<(u16, String)> {
     let mut stream = TcpStream::connect(address).ok()?;
     let length = body.len();
     let head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n");
-    let request = format!("{head}Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}");
+    let request = format!("{head}Content-Type: {kind}\r\nContent-Length: {length}\r\n\r\n{body}");
     stream.write_all(request.as_bytes()).ok()?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer).ok()?;

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use concert_api::error::Naming;
 use concert_api::kube::Extensions;
 use concert_controllers::managed::config::Configurations;
+use concert_controllers::managed::reference;
 use concert_controllers::managed::registry::Parts;
 use concert_controllers::managed::registry::claims::Charge;
 use concert_engine::Engine;
@@ -110,7 +111,30 @@ impl Knowledge {
             let found = self.find(&key).await?;
             related.push(Related::of(Relation::Owner, key, found.as_ref()));
         }
+        for (relation, key) in self.referred(object).await? {
+            let found = self.find(&key).await?;
+            related.push(Related::of(relation, key, found.as_ref()));
+        }
         Ok(related)
+    }
+
+    /// What a managed resource takes fields from, and the account that it is in.
+    async fn referred(&self, object: &Object) -> Result<Vec<(Relation, ObjectKey)>, Error> {
+        let kind = object.gvk().ok().map(|it| it.group_kind);
+        let registry = self.duty.registry().zip(kind);
+        let Some((_, Charge::Managed { served, .. })) =
+            registry.and_then(|(registry, kind)| registry.in_charge_of(&kind))
+        else {
+            return Ok(Vec::new());
+        };
+        let named = reference::named(&self.store, object, &served.references).await?;
+        let config = match self.configurations.meant_by(object, &served).await {
+            // Nobody has defined what accounts are.
+            Err(Error::UnknownKind { .. }) => None,
+            other => other?,
+        };
+        let named = named.into_iter().map(|key| (Relation::Reference, key));
+        Ok(named.chain(config.map(|key| (Relation::ProviderConfig, key))).collect())
     }
 
     async fn events(&self, key: &ObjectKey, object: &Object) -> Result<Vec<Told>, Error> {

@@ -121,6 +121,22 @@ impl Configurations {
         Ok(Some(configuration))
     }
 
+    /// Which configuration `object` means, whether it is there or not; none if the kind declares none or
+    /// nobody can tell.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn meant_by(&self, object: &Object, served: &Served) -> Result<Option<ObjectKey>, Error> {
+        if served.configs.is_empty() {
+            return Ok(None);
+        }
+        match target::target(&*self.store, object, served).await {
+            Ok(target) => Ok(Some(target.key)),
+            Err(ConfigError::Store(error)) => Err(error),
+            Err(_) => Ok(None),
+        }
+    }
+
     /// Forgets the contents of a configuration that changed. Also takes the key of a secret with
     /// credentials.
     pub fn invalidate(&self, key: &ObjectKey) {

@@ -69,6 +69,31 @@ pub async fn resolve(
     Ok((changed != *object).then_some(changed))
 }
 
+/// The objects that `object` refers to by name, whether they are there or not. What is malformed, or of a
+/// kind that is not served, is left out: a pass tells of that.
+///
+/// # Errors
+/// Those of the store.
+pub async fn named(
+    store: &dyn Store,
+    object: &Object,
+    references: &[Reference],
+) -> Result<Vec<ObjectKey>, Error> {
+    let mut keys = Vec::new();
+    for reference in references {
+        let Ok(fields) = Fields::of(reference) else { continue };
+        let is_namespaced = match store.kind(&reference.to.group_kind).await {
+            Ok(kind) => kind.is_namespaced,
+            Err(Error::UnknownKind { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        let finder = Finder { store, object, reference };
+        let named = wish::named(object, reference, &fields).unwrap_or_default();
+        keys.extend(named.iter().filter_map(|it| finder.key(it, is_namespaced).ok()));
+    }
+    Ok(keys)
+}
+
 async fn fill(store: &dyn Store, object: &mut Object, reference: &Reference) -> Result<(), ReferenceError> {
     let invalid = |why: String| ReferenceError::Invalid(format!("{}: {why}", reference.field));
     let fields = Fields::of(reference).map_err(invalid)?;

@@ -83,6 +83,18 @@ pub(super) fn wish(
     Ok(Some(Wish { is_selected_anew: is_always && matches!(target, Target::Selected(_)), target }))
 }
 
+/// The objects that are named, whether there is anything to do about them or not.
+///
+/// # Errors
+/// What is malformed.
+pub(super) fn named(
+    object: &Object,
+    reference: &Reference,
+    fields: &Fields<'_>,
+) -> Result<Vec<Named>, String> {
+    read_named(&listed(fields.reference.get(object)), reference)
+}
+
 /// A list, or one thing as a list of one.
 fn listed(value: &Value) -> Vec<&Value> {
     match value {
