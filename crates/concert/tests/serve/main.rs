@@ -13,6 +13,7 @@ mod durability;
 mod explaining;
 mod managed;
 mod plane;
+mod planning;
 mod reading;
 mod wait;
 mod wire;

@@ -135,6 +135,11 @@ fn restrained(plan: Plan, object: &Object, rules: &Rules, now: Timestamp) -> Pla
         }
         PlanAction::Create if !policy.allows(Action::Create) => forbidden("Create"),
         PlanAction::Update | PlanAction::Replace if !policy.allows(Action::Update) => forbidden("Update"),
+        // An external resource is never removed to be made anew: the update is tried, and refused.
+        PlanAction::Replace => {
+            let reason = format!("{}; nothing is replaced, so it would be refused", plan.reason);
+            Plan { action: PlanAction::None, reason, ..plan }
+        }
         _ => plan,
     }
 }

@@ -193,8 +193,11 @@ impl Cloud {
         let kept = self.things.get(key).filter(|kept| kept.is_seen(account, now));
         let Some(kept) = kept else { return Err(Fault::Missing { id: key.id.clone() }) };
         let former = &kept.thing.properties;
-        let is_moved =
-            |field: &&&str| properties.get(**field).is_some_and(|new| Some(new) != former.get(**field));
+        // What was never set may still be.
+        let is_moved = |field: &&&str| {
+            let pair = properties.get(**field).zip(former.get(**field));
+            pair.is_some_and(|(new, old)| new != old)
+        };
         if let Some(field) = IMMUTABLE.iter().find(is_moved) {
             return Err(Fault::Immutable { field: (*field).to_owned() });
         }

@@ -50,6 +50,20 @@ impl Base {
     }
 }
 
+/// What would change by what the manifest says. A status that it does not have is for others to write: that
+/// of a new definition, say, is the server's.
+fn changes(manifest: &Object, before: Option<&Value>, after: &Value) -> Vec<Change> {
+    if !manifest.status().is_null() {
+        return diff(before, after);
+    }
+    let bare = |whole: &Value| {
+        let mut bare = whole.clone();
+        bare.as_object_mut().map(|fields| fields.remove("status"));
+        bare
+    };
+    diff(before.map(bare).as_ref(), &bare(after))
+}
+
 impl Store {
     pub fn has_changes(&self) -> bool {
         self.action != "none"
@@ -59,7 +73,7 @@ impl Store {
 impl Step {
     /// A dry run has told what would be.
     pub fn known(manifest: Object, applied: &Applied) -> Self {
-        let changes = diff(applied.before.as_ref(), &applied.object);
+        let changes = changes(&manifest, applied.before.as_ref(), &applied.object);
         let action = match (&applied.before, changes.is_empty()) {
             (None, _) => "create",
             (Some(_), true) => "none",
@@ -150,6 +164,22 @@ mod tests {
         assert_eq!(action(Some(bucket(1, "7")), bucket(2, "7")), "update");
         let base = step(Some(bucket(1, "7")), bucket(2, "7")).base.unwrap();
         assert_eq!((base.uid.as_str(), base.resource_version.as_str()), ("u", "7"));
+    }
+
+    #[test]
+    fn a_status_is_no_part_of_a_plan_that_does_not_write_it() {
+        let mut manifest = Object::from_value(bucket(1, "")).unwrap();
+        let mut after = bucket(1, "7");
+        after["status"] = json!({"conditions": [{"type": "Established", "status": "True"}]});
+        let paths = |manifest: &Object, before: Option<&Value>| -> Vec<String> {
+            changes(manifest, before, &after).into_iter().map(|it| it.path).collect()
+        };
+        assert!(!paths(&manifest, None).iter().any(|it| it.starts_with("status")));
+        let mut before = after.clone();
+        before["status"] = json!({});
+        assert_eq!(paths(&manifest, Some(&before)), Vec::<String>::new());
+        manifest.set("status", after["status"].clone());
+        assert!(paths(&manifest, Some(&before)).iter().any(|it| it.starts_with("status")));
     }
 
     #[test]

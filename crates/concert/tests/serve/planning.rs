@@ -1,0 +1,178 @@
+//! What a plan says is what an apply then does: on the example provider, for specs that chance makes up.
+
+use std::collections::BTreeMap;
+
+use concert_provider_example::cloud::Event;
+use serde_json::{Map, Value, json};
+
+use crate::cloud::{BUCKETS, World, bucket};
+use crate::wire::call;
+
+const SEEDS: u64 = 4;
+const STEPS: usize = 30;
+
+type Leaves = BTreeMap<String, Value>;
+
+fn leaves_of(properties: &Map<String, Value>) -> Leaves {
+    let mut leaves = Leaves::new();
+    properties
+        .iter()
+        .for_each(|(name, value)| collect(&format!("spec.forProvider.{name}"), value, &mut leaves));
+    leaves
+}
+
+fn collect(path: &str, value: &Value, leaves: &mut Leaves) {
+    match value {
+        Value::Null => {}
+        Value::Object(fields) => {
+            fields.iter().for_each(|(name, value)| collect(&format!("{path}.{name}"), value, leaves));
+        }
+        leaf => drop(leaves.insert(path.to_owned(), leaf.clone())),
+    }
+}
+
+/// Each field that differs: what it was and what it is.
+fn changed(before: &Leaves, after: &Leaves) -> BTreeMap<String, (Option<Value>, Option<Value>)> {
+    let paths = before.keys().chain(after.keys());
+    let pair = |path: &String| (before.get(path).cloned(), after.get(path).cloned());
+    paths.map(|path| (path.clone(), pair(path))).filter(|(_, (from, to))| from != to).collect()
+}
+
+/// The same, as a plan says it. What is not to be shown has no values.
+fn planned(plan: &Value) -> BTreeMap<String, (Option<Value>, Option<Value>)> {
+    let (mut from, mut to) = (Leaves::new(), Leaves::new());
+    for change in plan["changes"].as_array().into_iter().flatten() {
+        let path = change["path"].as_str().unwrap();
+        if change["isSensitive"] == true {
+            assert_eq!((&change["from"], &change["to"]), (&Value::Null, &Value::Null), "{plan}");
+            to.insert(path.to_owned(), json!("hidden"));
+            continue;
+        }
+        collect(path, &change["from"], &mut from);
+        collect(path, &change["to"], &mut to);
+    }
+    changed(&from, &to)
+}
+
+/// With what is not to be shown hidden.
+fn hidden(
+    changes: BTreeMap<String, (Option<Value>, Option<Value>)>,
+) -> BTreeMap<String, (Option<Value>, Option<Value>)> {
+    let hide = |(path, change): (String, _)| match path.ends_with(".password") {
+        true => (path, (None, Some(json!("hidden")))),
+        false => (path, change),
+    };
+    changes.into_iter().map(hide).collect()
+}
+
+struct Dice(u64);
+
+impl Dice {
+    /// 0 up to `sides`, not included.
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) % sides
+    }
+
+    fn fields(&mut self) -> Value {
+        let mut fields = json!({"size": self.roll(4)});
+        // The same place most of the time: it cannot change.
+        if self.roll(5) > 0 {
+            fields["region"] = json!(if self.roll(6) == 0 { "there" } else { "here" });
+        }
+        if self.roll(3) == 0 {
+            fields["tier"] = json!(["gold", "silver"][self.roll(2) as usize]);
+        }
+        if self.roll(4) == 0 {
+            fields["password"] = json!(format!("secret-{}", self.roll(3)));
+        }
+        if self.roll(2) == 0 {
+            let mut tags = json!({"a": self.roll(3).to_string()});
+            if self.roll(2) == 0 {
+                tags["b"] = json!(self.roll(2).to_string());
+            }
+            fields["tags"] = tags;
+        }
+        fields
+    }
+}
+
+#[test]
+fn a_plan_says_what_an_apply_then_does() {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    for seed in 1..=SEEDS {
+        let world = World::new(seed);
+        let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut last: BTreeMap<&str, Value> = BTreeMap::new();
+        for step in 0..STEPS {
+            let name = ["a", "b", "c"][dice.roll(3) as usize];
+            if last.contains_key(name) && dice.roll(8) == 0 {
+                world.delete(name);
+                last.remove(name);
+                continue;
+            }
+            // The same again, now and then.
+            let fields = match last.get(name) {
+                Some(fields) if dice.roll(5) == 0 => fields.clone(),
+                _ => dice.fields(),
+            };
+            let object = bucket(name, &fields);
+            let (before, sequence) = (world.properties_if_any(name, &last), world.sequence());
+            let plan = world.plan(&object);
+            assert_eq!(world.done_since(sequence), [], "a plan touches nothing");
+            let is_fine = world.settle(&world.apply(&object, ""));
+            let (done, after) = (world.done_since(sequence), world.properties(name));
+            let context = format!("seed {seed}, step {step}: {object}\nplan: {plan}\ndone: {done:?}");
+            let action = plan["action"].as_str().unwrap_or_default();
+            let is_refused = plan["reason"].as_str().unwrap_or_default().contains("would be refused");
+            match (action, done.as_slice()) {
+                ("create", [Event::Created { .. }]) => {
+                    let made = hidden(changed(&Leaves::new(), &after));
+                    for (path, change) in planned(&plan) {
+                        assert_eq!(made.get(&path), Some(&change), "{path}\n{context}");
+                    }
+                }
+                ("update", [Event::Updated { by_hand: false, .. }]) => {
+                    assert_eq!(planned(&plan), hidden(changed(&before, &after)), "{context}");
+                }
+                ("none", []) => assert_eq!(before, after, "{context}"),
+                _ => panic!("{context}"),
+            }
+            assert_eq!(is_fine, !is_refused, "{context}");
+            *seen.entry(if is_refused { "refused".into() } else { action.to_owned() }).or_default() += 1;
+            last.insert(name, fields);
+        }
+    }
+    for action in ["create", "update", "none", "refused"] {
+        assert!(seen.get(action).is_some_and(|count| *count >= 3), "{seen:?}");
+    }
+}
+
+impl World {
+    fn sequence(&self) -> u64 {
+        self.api.cloud().truth().since(0).len() as u64
+    }
+
+    /// What the cloud did since.
+    fn done_since(&self, sequence: u64) -> Vec<Event> {
+        let cloud = self.api.cloud();
+        let events = cloud.truth().since(sequence).iter().map(|it| it.event.clone());
+        events.filter(|it| !matches!(it, Event::Burnt { .. })).collect()
+    }
+
+    fn properties(&self, name: &str) -> Leaves {
+        let object = call(&self.address, "GET", &format!("{BUCKETS}/{name}"), "").unwrap().1;
+        let object: Value = serde_json::from_str(&object).unwrap();
+        let id =
+            object["metadata"]["annotations"]["crossplane.io/external-name"].as_str().unwrap_or_default();
+        let cloud = self.api.cloud();
+        cloud.find(Some("bucket"), id).map(|thing| leaves_of(&thing.properties)).unwrap_or_default()
+    }
+
+    /// None before it is made.
+    fn properties_if_any(&self, name: &str, made: &BTreeMap<&str, Value>) -> Leaves {
+        if made.contains_key(name) { self.properties(name) } else { Leaves::new() }
+    }
+}
