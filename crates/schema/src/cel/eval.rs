@@ -297,6 +297,9 @@ impl<'a> Run<'a> {
             (Val::Bool(a), Val::Bool(b)) => Ok(a == b),
             (Val::Type(a), Val::Type(b)) => Ok(a == b),
             (Val::Quantity(a), Val::Quantity(b)) => Ok(a == b),
+            (Val::Ip(a), Val::Ip(b)) => Ok(a == b),
+            (Val::Cidr(a), Val::Cidr(b)) => Ok(a == b),
+            (Val::Version(a), Val::Version(b)) => Ok(a == b),
             (Val::Maybe(a), Val::Maybe(b)) => match (a, b) {
                 (Some(a), Some(b)) => self.is_equal(a, b),
                 (a, b) => Ok(a.is_none() && b.is_none()),

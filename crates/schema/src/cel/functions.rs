@@ -9,7 +9,9 @@ use concert_model::time::{self, Timestamp};
 
 use super::Fault;
 use super::eval::Run;
+use super::net::{self, Cidr};
 use super::quantity::Quantity;
+use super::semver::{self, Version};
 use super::span;
 use super::value::{Text, Val};
 
@@ -28,6 +30,9 @@ pub(super) enum Returns {
     Time,
     Span,
     Quantity,
+    Ip,
+    Cidr,
+    Version,
     Type,
     /// What the first argument is.
     Same,
@@ -41,7 +46,7 @@ pub(super) enum Returns {
 /// Name, whether it is a method, fewest and most arguments with the one in front of the dot.
 type Signature = (&'static str, bool, usize, usize, Returns);
 
-const SIGNATURES: [Signature; 66] = [
+const SIGNATURES: &[Signature] = &[
     ("size", false, 1, 1, Returns::Int),
     ("size", true, 1, 1, Returns::Int),
     ("int", false, 1, 1, Returns::Int),
@@ -55,6 +60,27 @@ const SIGNATURES: [Signature; 66] = [
     ("timestamp", false, 1, 1, Returns::Time),
     ("quantity", false, 1, 1, Returns::Quantity),
     ("isQuantity", false, 1, 1, Returns::Bool),
+    ("ip", false, 1, 1, Returns::Ip),
+    ("isIP", false, 1, 1, Returns::Bool),
+    ("ip.isCanonical", false, 1, 1, Returns::Bool),
+    ("family", true, 1, 1, Returns::Int),
+    ("isUnspecified", true, 1, 1, Returns::Bool),
+    ("isLoopback", true, 1, 1, Returns::Bool),
+    ("isLinkLocalMulticast", true, 1, 1, Returns::Bool),
+    ("isLinkLocalUnicast", true, 1, 1, Returns::Bool),
+    ("isGlobalUnicast", true, 1, 1, Returns::Bool),
+    ("cidr", false, 1, 1, Returns::Cidr),
+    ("isCIDR", false, 1, 1, Returns::Bool),
+    ("ip", true, 1, 1, Returns::Ip),
+    ("masked", true, 1, 1, Returns::Cidr),
+    ("prefixLength", true, 1, 1, Returns::Int),
+    ("containsIP", true, 2, 2, Returns::Bool),
+    ("containsCIDR", true, 2, 2, Returns::Bool),
+    ("semver", false, 1, 1, Returns::Version),
+    ("isSemver", false, 1, 1, Returns::Bool),
+    ("major", true, 1, 1, Returns::Int),
+    ("minor", true, 1, 1, Returns::Int),
+    ("patch", true, 1, 1, Returns::Int),
     ("optional.of", false, 1, 1, Returns::Maybe),
     ("optional.none", false, 0, 0, Returns::Maybe),
     ("sets.contains", false, 2, 2, Returns::Bool),
@@ -138,9 +164,15 @@ pub(super) fn call<'a>(run: &mut Run<'a>, name: &str, arguments: Vec<Val<'a>>) -
         }
         ("dyn", [value]) => Ok(value.clone()),
         ("type", [value]) => Ok(Val::Type(value.type_name())),
-        ("int" | "uint" | "double" | "string" | "bool" | "duration" | "timestamp" | "quantity", [value]) => {
+        ("int" | "uint" | "double" | "string" | "bool" | "duration" | "timestamp", [value]) => {
             convert(name, value)
         }
+        ("quantity" | "semver" | "cidr", [value]) => convert(name, value),
+        ("ip", [value @ Val::Text(_)]) => convert(name, value),
+        ("isIP", [Val::Text(text)]) => Ok(Val::Bool(net::parse_ip(text.as_str()).is_some())),
+        ("isCIDR", [Val::Text(text)]) => Ok(Val::Bool(Cidr::parse(text.as_str()).is_some())),
+        ("isSemver", [Val::Text(text)]) => Ok(Val::Bool(Version::parse(text.as_str()).is_some())),
+        ("ip.isCanonical", [Val::Text(text)]) => net::is_canonical(text.as_str()).map(Val::Bool),
         ("isQuantity", [Val::Text(text)]) => Ok(Val::Bool(Quantity::parse(text.as_str()).is_some())),
         ("optional.none", []) => Ok(Val::maybe(None)),
         ("optional.of", [value]) => Ok(Val::maybe(Some(value.clone()))),
@@ -157,6 +189,9 @@ pub(super) fn call<'a>(run: &mut Run<'a>, name: &str, arguments: Vec<Val<'a>>) -
         (_, [list, rest @ ..]) if list.is_list() => of_list(run, name, list, rest),
         (_, [Val::Text(text), rest @ ..]) => super::texts::of_text(run, name, text.as_str(), rest),
         (_, [Val::Quantity(quantity), rest @ ..]) => of_quantity(name, *quantity, rest),
+        (_, [Val::Ip(address), rest @ ..]) => net::of_ip(name, *address, rest),
+        (_, [Val::Cidr(network), rest @ ..]) => net::of_cidr(name, *network, rest),
+        (_, [Val::Version(version), rest @ ..]) => semver::of_version(name, version, rest),
         (_, [Val::Time(at)]) => of_time(name, *at),
         (_, [Val::Span(span)]) => of_span(name, *span),
         _ => Err(Fault::overload()),
@@ -200,7 +235,12 @@ fn convert<'a>(name: &str, value: &Val<'a>) -> Result<Val<'a>, Fault> {
         ("duration", Val::Text(text)) => span::parse(text.as_str()).map(Val::Span),
         ("timestamp", Val::Text(text)) => time::parse(text.as_str()).map(Val::Time),
         ("timestamp", Val::Int(seconds)) => Timestamp::from_second(*seconds).ok().map(Val::Time),
+        ("string", Val::Ip(address)) => Some(Val::text(address.to_string())),
+        ("string", Val::Cidr(network)) => Some(Val::text(network.to_string())),
         ("quantity", Val::Text(text)) => Quantity::parse(text.as_str()).map(Val::Quantity),
+        ("ip", Val::Text(text)) => net::parse_ip(text.as_str()).map(Val::Ip),
+        ("cidr", Val::Text(text)) => Cidr::parse(text.as_str()).map(Val::Cidr),
+        ("semver", Val::Text(text)) => Version::parse(text.as_str()).map(|it| Val::Version(it.into())),
         _ => None,
     };
     converted.ok_or_else(bad)

@@ -16,8 +16,10 @@ mod estimate;
 mod eval;
 mod functions;
 mod lex;
+mod net;
 mod parse;
 mod quantity;
+mod semver;
 mod span;
 #[cfg(test)]
 mod tests;

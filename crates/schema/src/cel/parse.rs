@@ -220,7 +220,9 @@ impl Parser {
             if namespace == "cel" && name == "bind" {
                 return bind(arguments);
             }
-            if NAMESPACES.contains(&namespace.as_str()) {
+            // Not all of `ip`, which people call their variables.
+            let is_canonical = namespace == "ip" && name == "isCanonical";
+            if is_canonical || NAMESPACES.contains(&namespace.as_str()) {
                 let below = tallest(&arguments);
                 return grown(
                     Expr::Call { name: format!("{namespace}.{name}"), is_method: false, arguments },

@@ -3,12 +3,15 @@
 //! Data of the object is borrowed, never copied: what it is to CEL is decided by its schema when it is
 //! read. Only what an expression builds is owned.
 
+use std::net::IpAddr;
 use std::rc::Rc;
 
 use concert_model::time::{self, Timestamp};
 use serde_json::{Map, Value};
 
+use super::net::Cidr;
 use super::quantity::Quantity;
+use super::semver::Version;
 use super::span;
 use crate::structural::{Schema, Type};
 
@@ -24,6 +27,9 @@ pub(super) enum Val<'a> {
     /// A duration, in nanoseconds.
     Span(i64),
     Quantity(Quantity),
+    Ip(IpAddr),
+    Cidr(Cidr),
+    Version(Rc<Version>),
     Type(&'static str),
     List(Rc<Vec<Val<'a>>>),
     /// A list of the object, with the schema of the list.
@@ -94,6 +100,9 @@ impl<'a> Val<'a> {
             Val::Time(_) => "google.protobuf.Timestamp",
             Val::Span(_) => "google.protobuf.Duration",
             Val::Quantity(_) => "kubernetes.Quantity",
+            Val::Ip(_) => "net.IP",
+            Val::Cidr(_) => "net.CIDR",
+            Val::Version(_) => "kubernetes.Semver",
             Val::Type(_) => "type",
             Val::List(_) | Val::Items(..) => "list",
             Val::Map(_) | Val::Fields(..) => "map",
