@@ -1,6 +1,8 @@
 //! The program `concert`, from command line to exit code. What each command does is in `commands`.
 
 mod advice;
+#[cfg(test)]
+mod reference;
 
 use std::io::{ErrorKind as IoErrorKind, Write as _};
 use std::process::ExitCode;

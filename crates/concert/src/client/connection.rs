@@ -43,6 +43,8 @@ pub struct Places {
     pub home: Option<PathBuf>,
     pub config_home: Option<PathBuf>,
     pub data_home: Option<PathBuf>,
+    /// What `CONCERT_DATA_DIR` says.
+    pub data_dir: Option<PathBuf>,
 }
 
 /// A server, and who we are to it.
@@ -87,6 +89,7 @@ impl Places {
             home: path("HOME"),
             config_home: path("XDG_CONFIG_HOME"),
             data_home: path("XDG_DATA_HOME"),
+            data_dir: path("CONCERT_DATA_DIR"),
         }
     }
 
@@ -98,8 +101,18 @@ impl Places {
 
     /// Where `concert serve` keeps everything unless told otherwise.
     pub fn data(&self) -> Option<PathBuf> {
+        if self.data_dir.is_some() {
+            return self.data_dir.clone();
+        }
         let base = self.data_home.clone().or_else(|| Some(self.home.as_ref()?.join(".local/share")))?;
         Some(base.join("concert"))
+    }
+
+    /// The authority of `concert serve` on this machine, if there is one and we may read it. Whoever can
+    /// write it owns that server, so nobody is believed on first sight.
+    fn authority(&self) -> Option<PathBuf> {
+        let path = self.data()?.join("tls/ca.crt");
+        std::fs::File::open(&path).is_ok().then_some(path)
     }
 
     /// Files to look into, in this order, each with what it is called.
@@ -122,8 +135,8 @@ impl Places {
 /// Finds the server that is meant.
 pub fn resolve(flags: &Flags, places: &Places) -> Result<Connection, Advice> {
     let (mut document, source) = match (&flags.server, &flags.kubeconfig) {
-        (Some(server), None) => (direct(flags, server)?.to_document(), "--server".to_owned()),
-        (_, Some(path)) => (from_file(path, flags)?, path.display().to_string()),
+        (Some(server), None) => (direct(flags, server, places)?.to_document(), "--server".to_owned()),
+        (_, Some(path)) => (from_file(path, flags, places)?, path.display().to_string()),
         (None, None) => from_places(flags, places)?,
     };
     if let Some(token) = flags.token.as_ref().filter(|_| flags.server.is_none() || flags.kubeconfig.is_some())
@@ -136,30 +149,32 @@ pub fn resolve(flags: &Flags, places: &Places) -> Result<Connection, Advice> {
     Ok(Connection { document, namespace, source })
 }
 
-fn direct(flags: &Flags, server: &str) -> Result<Direct, Advice> {
+fn direct(flags: &Flags, server: &str, places: &Places) -> Result<Direct, Advice> {
     let is_url = server.starts_with("https://") || server.starts_with("http://");
     if !is_url || server.parse::<http::Uri>().map_or(true, |it| it.host().is_none()) {
         let what = format!("--server: {server} is no address");
         return Err(Advice::new(what, "--server https://HOST:PORT"));
     }
+    let is_own = server.starts_with("https://") && is_here(server) && !flags.insecure_skip_tls_verify;
+    let authority = flags.certificate_authority.clone();
     Ok(Direct {
         server: server.trim_end_matches('/').to_owned(),
         token: flags.token.clone(),
-        certificate_authority: flags.certificate_authority.clone(),
+        certificate_authority: authority.or_else(|| places.authority().filter(|_| is_own)),
         is_unverified: flags.insecure_skip_tls_verify,
         namespace: None,
     })
 }
 
 /// A file that was named must be there; a server that was named takes the place of its own.
-fn from_file(path: &Path, flags: &Flags) -> Result<Value, Advice> {
+fn from_file(path: &Path, flags: &Flags, places: &Places) -> Result<Value, Advice> {
     let Some(document) = kubeconfig::read(&[path.to_owned()])? else {
         let what = format!("{} does not exist", path.display());
         return Err(Advice::new(what, "concert kubeconfig > FILE writes one"));
     };
     let mut picked = kubeconfig::pick(&document, flags.context.as_deref())?;
     if let Some(server) = &flags.server {
-        picked["clusters"][0]["cluster"]["server"] = json!(direct(flags, server)?.server);
+        picked["clusters"][0]["cluster"]["server"] = json!(direct(flags, server, places)?.server);
     }
     Ok(picked)
 }
@@ -178,14 +193,20 @@ fn from_places(flags: &Flags, places: &Places) -> Result<(Value, String), Advice
 fn refuse_clear_token(document: &Value) -> Result<(), Advice> {
     let server = kubeconfig::server(document);
     let has_token = document["users"][0]["user"]["token"].is_string();
-    let host =
-        server.parse::<http::Uri>().ok().and_then(|it| it.host().map(str::to_owned)).unwrap_or_default();
-    let is_here = matches!(host.as_str(), "localhost" | "[::1]") || host.starts_with("127.");
-    if has_token && server.starts_with("http://") && !is_here {
+    if has_token && server.starts_with("http://") && !is_here(server) {
         let what = format!("a token would cross the network in clear text on its way to {server}");
         return Err(Advice::new(what, "use https://, or leave the token out"));
     }
     Ok(())
+}
+
+/// Whether it is on this machine.
+fn is_here(server: &str) -> bool {
+    let host = server.parse::<http::Uri>().ok().and_then(|it| it.host().map(str::to_owned));
+    let host = host.unwrap_or_default();
+    // A name may begin like an address: 127.0.0.1.example.com is elsewhere.
+    let is_loopback = |text: &str| text.parse::<std::net::IpAddr>().is_ok_and(|it| it.is_loopback());
+    host == "localhost" || is_loopback(host.trim_start_matches('[').trim_end_matches(']'))
 }
 
 impl Connection {
@@ -284,6 +305,34 @@ mod tests {
         );
         let file = Flags { kubeconfig: Some("mine".into()), ..Flags::default() }.with_variables(variable);
         assert_eq!((file.server, file.kubeconfig), (None, Some("mine".into())));
+    }
+
+    #[test]
+    fn a_server_of_ours_on_this_machine_is_verified_with_its_own_authority() {
+        let folder = tempfile::tempdir().unwrap();
+        let places = Places { data_dir: Some(folder.path().to_owned()), ..Places::default() };
+        let authority = |flags: &Flags| {
+            let found = resolve(flags, &places).unwrap();
+            found.document["clusters"][0]["cluster"]["certificate-authority"].as_str().map(str::to_owned)
+        };
+        assert_eq!(authority(&flags(Some("https://127.0.0.1:8000"), None)), None, "there is none");
+        let own = folder.path().join("tls/ca.crt");
+        std::fs::create_dir(folder.path().join("tls")).unwrap();
+        std::fs::write(&own, "-----BEGIN").unwrap();
+        for server in ["https://127.0.0.1:8000", "https://localhost:8000", "https://[::1]:8000"] {
+            assert_eq!(authority(&flags(Some(server), None)).as_deref(), own.to_str(), "{server}");
+        }
+        for server in ["https://far.example.com", "https://127.0.0.1.example.com", "http://127.0.0.1:8000"] {
+            assert_eq!(authority(&flags(Some(server), None)), None, "{server}");
+        }
+        let named = Flags {
+            certificate_authority: Some("mine.crt".into()),
+            ..flags(Some("https://127.0.0.1:8000"), None)
+        };
+        assert_eq!(authority(&named).as_deref(), Some("mine.crt"));
+        let unverified =
+            Flags { insecure_skip_tls_verify: true, ..flags(Some("https://127.0.0.1:8000"), None) };
+        assert_eq!(authority(&unverified), None);
     }
 
     #[test]

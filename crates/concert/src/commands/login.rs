@@ -25,7 +25,11 @@ impl Run for Login {
     fn run(self, flags: &Flags) -> anyhow::Result<Exit> {
         if flags.server.is_none() && flags.kubeconfig.is_none() {
             let what = "which server to log in to is not said";
-            return Err(Advice::new(what, "concert login --server https://HOST:PORT --token TOKEN").into());
+            return Err(Advice::new(
+                what,
+                "concert login --server https://HOST:PORT --certificate-authority FILE --token -",
+            )
+            .into());
         }
         let connection = Connection::find(flags)?;
         let Some(path) = Places::of_user().login() else {

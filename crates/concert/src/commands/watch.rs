@@ -1,5 +1,7 @@
-//! `concert watch`: objects of one kind, and every change to them as it happens.
+//! `concert watch`: objects of one kind or of several, and every change to them as it happens.
 
+use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use concert_model::Address;
@@ -8,7 +10,7 @@ use serde_json::Value;
 
 use super::objects::{Meant, Scope, label, meant};
 use super::{Run, get};
-use crate::cli::{Advice, say};
+use crate::cli::say;
 use crate::client::{Ask, Error, Event, Flags, Resource, Session, Watch};
 use crate::exit::Exit;
 use crate::print::table::{Columns, line};
@@ -23,7 +25,7 @@ const LOST_MAX: usize = 30;
 
 #[derive(clap::Args)]
 pub struct Follow {
-    /// KIND, or KIND/NAME
+    /// KIND, KIND,KIND, or KIND/NAME …
     #[arg(required = true, value_name = "KIND[/NAME]")]
     what: Vec<String>,
     #[command(flatten)]
@@ -40,22 +42,33 @@ impl Run for Follow {
     fn run(self, flags: &Flags) -> anyhow::Result<Exit> {
         Session::run(flags, async |session| {
             let meant = meant(&session, &self.what).await?;
-            let [Meant { resource, name }] = &meant[..] else {
-                return Err(
-                    Advice::new("a watch is about one kind", "concert watch KIND, or KIND/NAME").into()
-                );
-            };
-            let mut scope = self.scope.clone();
-            if let Some(name) = name {
-                let own = format!("metadata.name={name}");
-                scope.field_selector =
-                    Some(scope.field_selector.map_or(own.clone(), |it| format!("{it},{own}")));
-            }
-            let collection = scope.collection(&session, resource);
-            let printer = Printer::new(resource, self.output, scope.all_namespaces && resource.is_namespaced);
-            follow(&session, collection, printer).await
+            let is_one = meant.iter().all(|it| it.resource.kind == meant[0].resource.kind);
+            let followed = meant.iter().map(|Meant { resource, name }| -> Followed<'_> {
+                let mut scope = self.scope.clone();
+                if let Some(name) = name {
+                    let own = format!("metadata.name={name}");
+                    scope.field_selector =
+                        Some(scope.field_selector.map_or(own.clone(), |it| format!("{it},{own}")));
+                }
+                let collection = scope.collection(&session, resource);
+                let has_namespaces = scope.all_namespaces && resource.is_namespaced;
+                let printer = Printer::new(resource, self.output, has_namespaces, !is_one);
+                Box::pin(follow(&session, collection, printer))
+            });
+            together(followed.collect()).await
         })
     }
+}
+
+type Followed<'a> = Pin<Box<dyn Future<Output = anyhow::Result<Exit>> + 'a>>;
+
+/// All at once. None ends unless something is wrong, and then all do.
+async fn together(mut all: Vec<Followed<'_>>) -> anyhow::Result<Exit> {
+    std::future::poll_fn(|context| {
+        let ended = all.iter_mut().map(|it| it.as_mut().poll(context)).find(Poll::is_ready);
+        ended.unwrap_or(Poll::Pending)
+    })
+    .await
 }
 
 /// Lists, then watches, and goes on where it was when a watch ends.
@@ -132,13 +145,16 @@ struct Printer<'a> {
     resource: &'a Resource,
     output: Output,
     has_namespaces: bool,
+    /// Several kinds are watched, so each line says which.
+    has_kinds: bool,
     columns: Columns,
     widths: Vec<usize>,
 }
 
 impl<'a> Printer<'a> {
-    fn new(resource: &'a Resource, output: Output, has_namespaces: bool) -> Self {
-        Self { resource, output, has_namespaces, columns: Columns::default(), widths: Vec::new() }
+    fn new(resource: &'a Resource, output: Output, has_namespaces: bool, has_kinds: bool) -> Self {
+        let (columns, widths) = (Columns::default(), Vec::new());
+        Self { resource, output, has_namespaces, has_kinds, columns, widths }
     }
 
     fn is_table(&self) -> bool {
@@ -153,6 +169,9 @@ impl<'a> Printer<'a> {
                 table = table.with_first("NAMESPACE", get::namespaces(list));
             }
             let count = table.rows.len();
+            if self.has_kinds {
+                table = table.with_first("KIND", std::iter::repeat_n(self.resource.kind.clone(), count));
+            }
             let table = table.with_first("EVENT", std::iter::repeat_n("-".to_owned(), count));
             self.widths = table.widths();
             // Room for the words to come.
@@ -182,6 +201,9 @@ impl<'a> Printer<'a> {
         }
         for row in table["rows"].as_array().into_iter().flatten() {
             let mut cells = vec![word.to_owned()];
+            if self.has_kinds {
+                cells.push(self.resource.kind.clone());
+            }
             if self.has_namespaces {
                 let namespace = row["object"]["metadata"]["namespace"].as_str().unwrap_or_default();
                 cells.push(print::plain(namespace));
