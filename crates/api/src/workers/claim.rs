@@ -63,7 +63,7 @@ impl Inner {
         for ((item, fence), answer) in items.iter().zip(answers) {
             match answer {
                 Ok(expires) => {
-                    kept.push(json!({"item": item, "fence": fence, "expires_at": time::micros(expires)}))
+                    kept.push(json!({"item": item, "fence": fence, "expires_at": time::micros(expires)}));
                 }
                 Err(stale) => lost.push(json!({"item": item, "fence": fence, "reason": stale.to_string()})),
             }
