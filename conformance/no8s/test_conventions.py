@@ -79,7 +79,7 @@ def test_another_scheme_is_no_token(nobody: Api, header: str) -> None:
 
 def claims(**more: Any) -> dict[str, Any]:
     base = {"sub": "1", "username": "admin", "is_admin": True, "source": "manual", "custom_role_id": None}
-    return {**base, "exp": int(time.time()) + 3600, **more}
+    return {**base, "iat": int(time.time()), "exp": int(time.time()) + 3600, "pwd": "", **more}
 
 
 @pytest.mark.parametrize(

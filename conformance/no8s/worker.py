@@ -23,9 +23,9 @@ class Lent:
     def raw(self, **op: Any) -> dict[str, Any]:
         return {"item": self.item, "fence": self.fence, **op}
 
-    def write(self, status: int = 200, **op: Any) -> dict[str, Any]:
+    def write(self, expected: int = 200, /, **op: Any) -> dict[str, Any]:
         (answer,) = self.worker.writes(self.raw(**op))
-        assert answer["status"] == status, answer
+        assert answer["status"] == expected, answer
         return answer
 
     def phase(self, status: str, message: str = "", observed: int | None = None) -> None:

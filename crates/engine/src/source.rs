@@ -106,6 +106,23 @@ pub fn except_status(object: &Encoded) -> u64 {
     stable_hash([&*object.head().uid.0, text(metadata), text(rest)])
 }
 
+/// Differs with every new generation, which a wish to be gone is as well, and with the value of one
+/// annotation, by which a look can be asked for. Finalizers and labels do not count: who takes its own
+/// finalizer away is not run once more for that.
+pub fn generation_or(annotation: &'static str) -> impl Fn(&Encoded) -> u64 + Send + Sync + 'static {
+    #[derive(Default, serde::Deserialize)]
+    struct Metadata {
+        #[serde(default)]
+        annotations: std::collections::BTreeMap<String, String>,
+    }
+    move |object| {
+        let head = object.head();
+        let metadata: Metadata = serde_json::from_slice(object.body().metadata()).unwrap_or_default();
+        let asked = metadata.annotations.get(annotation).map_or("", String::as_str);
+        stable_hash([&*head.uid.0, &head.generation.to_string(), asked])
+    }
+}
+
 impl std::fmt::Debug for Source {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Source").field("query", &self.query).field("reason", &self.reason).finish()

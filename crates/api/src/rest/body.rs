@@ -159,7 +159,8 @@ impl<'a> Fields<'a> {
         let value = self.value(name)?;
         let flag = value.as_bool();
         if flag.is_none() {
-            self.note(name, "bool_type", "Input should be a valid boolean");
+            let kind = if value.is_string() { "bool_parsing" } else { "bool_type" };
+            self.note(name, kind, "Input should be a valid boolean");
         }
         flag
     }
@@ -170,7 +171,8 @@ impl<'a> Fields<'a> {
         let whole = |float: f64| (float.fract() == 0.0 && float.abs() < 9e15).then_some(float as i64);
         let number = value.as_i64().or_else(|| value.as_f64().and_then(whole));
         if number.is_none() {
-            self.note(name, "int_type", "Input should be a valid integer");
+            let kind = if value.is_string() { "int_parsing" } else { "int_type" };
+            self.note(name, kind, "Input should be a valid integer");
         }
         number
     }
@@ -338,7 +340,7 @@ mod tests {
         let detail = fields.check().unwrap_err().detail;
         let kinds: Vec<_> =
             detail.as_array().unwrap().iter().map(|it| it["type"].as_str().unwrap()).collect();
-        assert_eq!(kinds, ["missing", "bool_type", "int_type", "dict_type", "string_type"]);
+        assert_eq!(kinds, ["missing", "bool_parsing", "int_type", "dict_type", "string_type"]);
         assert_eq!(
             detail[0],
             json!({"type": "missing", "loc": ["body", "password"], "msg": "Field required", "input": body})

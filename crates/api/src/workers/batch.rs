@@ -21,6 +21,7 @@ impl Inner {
     pub async fn writes(&self, user: &User, worker: &str, body: &Value) -> Result<Response<Body>, Error> {
         self.permit(user, "update", worker).await?;
         let list = list(body, "writes")?;
+        self.worker(worker).await?;
         let answers = self.side_by_side(list, |write| self.write(user, worker, write)).await;
         Ok(answer(StatusCode::OK, &json!({"results": answers})))
     }

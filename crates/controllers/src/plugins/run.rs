@@ -10,7 +10,7 @@ use concert_engine::{
     Controller, Engine, EnqueueError, Failure, Lane, Objects, Outcome, Reconciler, Request, Source,
     StartError, source,
 };
-use concert_model::no8s::Rules;
+use concert_model::no8s::{Rules, names};
 use concert_model::{GroupKind, ObjectKey};
 use concert_store::local::{DEFINITION_GROUP, DEFINITION_KIND};
 use concert_store::{Error, PageRequest, Query};
@@ -138,7 +138,7 @@ impl Registry {
         let (name, board) = (worker.name.clone(), parts.board.clone());
         let offers = Offers::new(board.clone(), name.clone(), Arc::new(meaning), parts.work.clone());
         let controller = Controller::builder(target.name(), Arc::new(offers))
-            .objects(Objects::new(target.query()).changed(source::except_status))
+            .objects(Objects::new(target.query()).changed(source::generation_or(names::RECONCILE_AT)))
             .demand(board.demand(name, target.kind.kind.clone()))
             .concurrency(settings.concurrency)
             .parallelism(1)
