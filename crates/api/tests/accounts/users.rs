@@ -47,7 +47,10 @@ async fn what_is_wrong_with_a_user_is_named() {
     let cases = [
         (json!({}), vec![("missing", "username"), ("missing", "password")]),
         (json!({"username": "a", "password": long}), vec![("string_too_long", "password")]),
-        (json!({"username": "a", "password": PASSWORD, "is_admin": "yes"}), vec![("bool_type", "is_admin")]),
+        (
+            json!({"username": "a", "password": PASSWORD, "is_admin": "yes"}),
+            vec![("bool_parsing", "is_admin")],
+        ),
         (
             json!({"username": "a", "password": PASSWORD, "custom_role_id": 9}),
             vec![("value_error", "custom_role_id")],
@@ -58,7 +61,7 @@ async fn what_is_wrong_with_a_user_is_named() {
         ),
         (
             json!({"username": "a", "password": PASSWORD, "custom_role_id": "x"}),
-            vec![("int_type", "custom_role_id")],
+            vec![("int_parsing", "custom_role_id")],
         ),
         (json!({"username": "a", "password": PASSWORD, "email": 7}), vec![("string_type", "email")]),
     ];

@@ -64,7 +64,7 @@ async fn what_is_wrong_with_a_webhook_is_named() {
         (json!({"failure_policy": "Maybe"}), vec![("enum", "failure_policy")]),
         (json!({"timeout_seconds": 0}), vec![("greater_than_equal", "timeout_seconds")]),
         (json!({"timeout_seconds": 61}), vec![("less_than_equal", "timeout_seconds")]),
-        (json!({"ordering": "x"}), vec![("int_type", "ordering")]),
+        (json!({"ordering": "x"}), vec![("int_parsing", "ordering")]),
         (json!({"webhook_url": "ftp://a/"}), vec![("value_error", "webhook_url")]),
         (json!({"webhook_url": "http://169.254.169.254/latest"}), vec![("value_error", "webhook_url")]),
         (json!({"webhook_url": "http://[fe80::1]/"}), vec![("value_error", "webhook_url")]),

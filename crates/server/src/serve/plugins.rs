@@ -97,6 +97,8 @@ impl Host {
 
     async fn once(&self, shutdown: &Shutdown) -> io::Result<ExitStatus> {
         let mut child = self.spawn()?;
+        // Closed when we end, however that happens: then the host ends too. Waiting would close it at once.
+        let held = child.stdin.take();
         info!(program = %self.command[0].display(), pid = child.id(), "the plugin host runs");
         tokio::select! {
             biased;
@@ -104,6 +106,7 @@ impl Host {
             () = shutdown.requested() => {}
         }
         terminate(&child).await;
+        drop(held);
         tokio::select! {
             biased;
             status = child.wait() => status,
