@@ -1,12 +1,13 @@
 //! Generates the messages and services of both protocols. protox reads the files, so building needs
 //! no protoc.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 const FILES: [&str; 2] = ["external/v1alpha1/external.proto", "concert/provider/v1/provider.proto"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../proto");
+    // Asked when it runs: a build cache that clones share may hold a program that another one built.
+    let root = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?).join("../../proto");
     for file in FILES {
         println!("cargo::rerun-if-changed={}", root.join(file).display());
     }
