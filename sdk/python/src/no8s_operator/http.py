@@ -53,7 +53,10 @@ class Server:
                 headers["Authorization"] = f"Bearer {self._token}"
             # Every worker keeps one long poll open; 100 leaves room for writes beside them.
             connector = aiohttp.TCPConnector(limit=100, ssl=secure)
-            self._session = aiohttp.ClientSession(connector=connector, headers=headers)
+            # A request without a body has no type either; left alone, aiohttp would make one up.
+            self._session = aiohttp.ClientSession(
+                connector=connector, headers=headers, skip_auto_headers=["Content-Type"]
+            )
         return self._session
 
     async def ask(self, method: str, path: str, body: Any = None, *, seconds: float = ANSWER_SECONDS) -> Any:
