@@ -55,9 +55,3 @@ fn changes_are_shown_as_they_happen() {
     assert_eq!(follow.next(), ["deleted", "b", "7"]);
     assert_eq!(named.next(), [format!("bucket.{GROUP}/b"), "deleted".to_owned()]);
 }
-
-#[test]
-fn a_watch_is_about_one_kind() {
-    let Some(world) = World::enter("one-kind") else { return };
-    world.run(&["watch", "buckets,configmaps"]).fails(1, &["about one kind", "concert watch KIND"]);
-}
