@@ -36,6 +36,10 @@ impl Inner {
         let holder = self.parts.board.holder(&number.to_string());
         let key = match &holder {
             Some((_, leased)) => Some(leased.key.clone()),
+            // Late, whether or not the resource is still there.
+            None if fence.is_some() => {
+                return Err(Error::conflict(format!("stale fence: no lease is held on item {number}")));
+            }
             None => self.find(number).await?,
         };
         let key = key.ok_or_else(|| Error::not_found("Resource not found"))?;
@@ -44,16 +48,13 @@ impl Inner {
                 self.permit(user, "update", &worker).await?;
                 self.act(user, &worker, &leased.item, fence, op).await?;
             }
-            (Some(_), None) => {
-                return Err(Error::conflict(format!("stale fence: no lease is held on item {number}")));
-            }
             (None, Some((worker, _))) => {
                 self.permit_update(user, &key).await?;
                 return Err(Error::conflict(format!(
                     "worker '{worker}' holds a lease on the resource: give its fence"
                 )));
             }
-            (None, None) => {
+            (_, None) => {
                 self.permit_update(user, &key).await?;
                 let by = By::actor(user.name.clone()).because("reported");
                 let ground = Ground { by, uid: None, claimed: None, rules: self.parts.rules };

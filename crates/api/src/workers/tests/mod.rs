@@ -150,9 +150,8 @@ async fn single_writes_need_the_fence_while_somebody_has_the_resource() {
     assert_eq!(stage.call("PUT", "resources/7/outputs", old).await.0, 409);
     let condition = json!({"fence": fence, "status": "False", "reason": "R"});
     assert_eq!(stage.call("PUT", "resources/7/conditions/Synced", condition).await.0, 200);
-    for nobody in [outputs.clone(), json!({"outputs": {}})] {
-        assert_eq!(stage.call("PUT", "resources/9/outputs", nobody).await.0, 404);
-    }
+    assert_eq!(stage.call("PUT", "resources/9/outputs", outputs.clone()).await.0, 409);
+    assert_eq!(stage.call("PUT", "resources/9/outputs", json!({"outputs": {}})).await.0, 404);
     assert_eq!(stage.call("PUT", "resources/x/outputs", outputs).await.0, 422);
     let object = stage.get(7).await;
     assert_eq!(Resource(&object).outputs(), &json!({"a": 1}));
