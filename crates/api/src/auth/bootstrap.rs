@@ -2,6 +2,7 @@
 
 use concert_model::{GroupKind, Object, ObjectKey};
 use concert_store::{By, Chance, Clock, Error, Local, Store};
+use futures_util::future::try_join_all;
 use serde_json::Value;
 
 use super::defaults::{self, AUTOUPDATE};
@@ -31,7 +32,7 @@ pub struct Bootstrap {
 /// # Errors
 /// Those of the store.
 pub async fn bootstrap(store: &Local, clock: &dyn Clock, chance: &Chance) -> Result<Bootstrap, TokenError> {
-    let by = By::actor("concert").because("bootstrap");
+    let by = bootstrapping();
     let marker = ObjectKey::cluster(GroupKind::new(GROUP, "ClusterRole"), LAST_ROLE);
     // Before the marker: cut off in between, the next start makes another token, and nobody is locked out.
     let first_token = match store.get(&marker).await {
@@ -39,13 +40,26 @@ pub async fn bootstrap(store: &Local, clock: &dyn Clock, chance: &Chance) -> Res
         Err(Error::NotFound { .. }) => Some(issue_for_administrator(store, clock, chance, &by).await?),
         Err(error) => return Err(TokenError::Store(error)),
     };
-    for wanted in defaults::cluster_role_bindings() {
-        ensure(store, wanted, "subjects", &by).await.map_err(TokenError::Store)?;
-    }
-    for wanted in defaults::cluster_roles() {
-        ensure(store, wanted, "rules", &by).await.map_err(TokenError::Store)?;
-    }
+    ensure_roles(store).await?;
     Ok(Bootstrap { first_token })
+}
+
+/// Makes what is missing of the roles and bindings: a store where nobody is asked who they are needs no more.
+///
+/// # Errors
+/// Those of the store.
+pub async fn ensure_roles(store: &Local) -> Result<(), TokenError> {
+    let by = bootstrapping();
+    let mut roles = defaults::cluster_roles();
+    let last = roles.pop().into_iter().collect();
+    // Those of a list side by side, so that they share the wait for the disk; the marker after all others.
+    ensure_all(store, defaults::cluster_role_bindings(), "subjects", &by).await?;
+    ensure_all(store, roles, "rules", &by).await?;
+    ensure_all(store, last, "rules", &by).await
+}
+
+fn bootstrapping() -> By {
+    By::actor("concert").because("bootstrap")
 }
 
 /// A token that never expires and may do everything.
@@ -59,6 +73,11 @@ pub async fn issue_for_administrator(
     by: &By,
 ) -> Result<Issued, TokenError> {
     issue_for_user(store, clock, chance, ADMIN, &[MASTERS], None, by).await
+}
+
+async fn ensure_all(store: &Local, all: Vec<Value>, list: &str, by: &By) -> Result<(), TokenError> {
+    let all = all.into_iter().map(|wanted| ensure(store, wanted, list, by));
+    try_join_all(all).await.map(drop).map_err(TokenError::Store)
 }
 
 /// Makes `wanted`, or adds to what is there the entries of its `list` that are missing.

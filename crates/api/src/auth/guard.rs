@@ -1,10 +1,11 @@
 //! Answers from the store that are never older than the question.
 //!
-//! Tokens, people and accounts are read anew for each request: one row each. Roles and bindings are indexed in
-//! memory, and the index may be old. That is enough: whatever it grants rests on two or three objects,
-//! which are read and compared before the grant counts, and whatever it does not grant is asked again of
-//! an index that is as new as the store. So taking something away works at once, giving it works at once,
-//! writes of other kinds cost nothing, and no watch has to be trusted to be up to date.
+//! Tokens, people and accounts are looked at for each request, and read anew if any of their kind has
+//! changed. Roles and bindings are indexed in memory, and the index may be old. That is enough: whatever it
+//! grants rests on two or three objects, which are compared before the grant counts, and whatever it does
+//! not grant is asked again of an index that is as new as the store. So taking something away works at once,
+//! giving it works at once, writes of other kinds cost nothing, and no watch has to be trusted to be up to
+//! date.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -18,6 +19,7 @@ use super::gate::Refusal;
 use super::index::{GROUP, Index, Witness};
 use super::jwt::{self, BadToken, Keys};
 use super::person::{Person, person_kind};
+use super::recent::Recent;
 use super::token::{self, Held};
 use super::{Access, User};
 
@@ -31,7 +33,7 @@ const PUBLIC: [&str; 5] = ["/healthz", "/livez", "/readyz", "/version", "/versio
 pub(super) const KINDS: [&str; 4] = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
 
 pub(super) struct Guard {
-    store: Local,
+    recent: Recent,
     clock: Arc<dyn Clock>,
     /// None where nobody logs in with a password.
     keys: Option<Keys>,
@@ -42,7 +44,8 @@ pub(super) struct Guard {
 
 impl Guard {
     pub(super) fn new(store: Local, clock: Arc<dyn Clock>, keys: Option<Keys>) -> Self {
-        Self { store, clock, keys, index: RwLock::default(), reading: Mutex::new(()) }
+        let recent = Recent::new(store);
+        Self { recent, clock, keys, index: RwLock::default(), reading: Mutex::new(()) }
     }
 
     pub(super) async fn authenticate(&self, headers: &HeaderMap) -> Result<User, Refusal> {
@@ -72,8 +75,11 @@ impl Guard {
             return Err(unknown(&BadToken::Expired.to_string()));
         }
         if let Some(account) = &held.account {
-            let is_there = account.is_there(&self.store).await.map_err(|error| unavailable(&error))?;
-            return held.user().filter(|_| is_there).ok_or_else(|| invalid("the account is gone"));
+            let found = self.find(&account.key()).await?;
+            return held
+                .user()
+                .filter(|_| account.is(found.as_ref()))
+                .ok_or_else(|| invalid("the account is gone"));
         }
         let user = held.user().ok_or_else(|| invalid("it is nobody's"))?;
         // Who was suspended is out, whichever way they came in.
@@ -106,11 +112,7 @@ impl Guard {
     }
 
     async fn find(&self, key: &ObjectKey) -> Result<Option<Encoded>, Refusal> {
-        match self.store.get(key).await {
-            Ok(object) => Ok(Some(object)),
-            Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => Ok(None),
-            Err(error) => Err(unavailable(&error)),
-        }
+        self.recent.find(key).await.map_err(|error| unavailable(&error))
     }
 
     pub(super) async fn authorise(&self, user: &User, access: &Access<'_>) -> Result<(), Refusal> {
@@ -136,10 +138,8 @@ impl Guard {
     /// Whether each of these objects is as it was seen.
     async fn still_hold(&self, witnesses: &[Witness]) -> Result<bool, Refusal> {
         for (key, version) in witnesses {
-            match self.store.get(key).await {
-                Ok(object) if object.resource_version() == version => {}
-                Ok(_) | Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => return Ok(false),
-                Err(error) => return Err(unavailable(&error)),
+            if self.find(key).await?.is_none_or(|object| object.resource_version() != version) {
+                return Ok(false);
             }
         }
         Ok(true)
@@ -147,7 +147,7 @@ impl Guard {
 
     /// An index in which everything is that was answered before this call.
     pub(super) async fn fresh(&self) -> Result<Arc<Index>, Refusal> {
-        let asked = self.newest().await?;
+        let asked = self.touched();
         if let Some(index) = self.as_of(asked) {
             return Ok(index);
         }
@@ -168,10 +168,10 @@ impl Guard {
 
     async fn read(&self) -> Result<Index, Refusal> {
         // Before the lists, so that what changes between them makes the index old rather than wrong.
-        let position = self.newest().await?;
+        let position = self.touched();
         let mut objects = Vec::new();
-        for kind in KINDS {
-            match self.store.list(&Query::all(GroupKind::new(GROUP, kind)), &PageRequest::whole()).await {
+        for kind in kinds() {
+            match self.recent.store().list(&Query::all(kind), &PageRequest::whole()).await {
                 Ok(page) => objects.extend(page.items),
                 Err(Error::UnknownKind { .. }) => {}
                 Err(error) => return Err(unavailable(&error)),
@@ -180,9 +180,14 @@ impl Guard {
         Ok(Index::build(position, objects))
     }
 
-    async fn newest(&self) -> Result<Revision, Refusal> {
-        self.store.newest().await.map_err(|error| unavailable(&error))
+    /// When rights were last given or taken.
+    fn touched(&self) -> Revision {
+        self.recent.touched(&kinds())
     }
+}
+
+fn kinds() -> [GroupKind; 4] {
+    KINDS.map(|kind| GroupKind::new(GROUP, kind))
 }
 
 fn is_public(access: &Access<'_>) -> bool {

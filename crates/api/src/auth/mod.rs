@@ -3,7 +3,7 @@
 //! [`Gate`] is the door. Tokens are `Token` objects (`token`), or what a login gave (`jwt`) to somebody
 //! with a `User` object (`person`) and the right `password`, `throttle` times at most. Rights are the RBAC
 //! kinds of Kubernetes: `rule` is one rule as a plain function, `index` all of them at one moment, `guard`
-//! the reads that keep an answer current, `custom_role` what a role by resource type comes to,
+//! the reads that keep an answer current (`recent` spares those that would tell nothing new), `custom_role` what a role by resource type comes to,
 //! `escalation` what keeps people from giving away more than they have, `bootstrap` what a new store
 //! starts with.
 
@@ -18,6 +18,7 @@ mod index;
 mod jwt;
 mod password;
 mod person;
+mod recent;
 mod rule;
 mod throttle;
 mod token;
@@ -25,7 +26,7 @@ mod user;
 mod way_in;
 
 pub use access::Access;
-pub use bootstrap::{Bootstrap, bootstrap, issue_for_administrator};
+pub use bootstrap::{Bootstrap, bootstrap, ensure_roles, issue_for_administrator};
 pub use custom_role::{CustomRole, Served, custom_role_kind, is_operation, is_system_permission};
 pub use escalation::is_sensitive;
 pub use gate::{Gate, Refusal};

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use concert_model::time::SignedDuration;
-use concert_model::{GroupKind, Object, ObjectKey, Timestamp, time};
+use concert_model::{Encoded, GroupKind, Object, ObjectKey, Timestamp, time};
 use concert_store::{By, Chance, Clock, Delete, Error, Local, PageRequest, Query, Store};
 use serde_json::{Value, json};
 use subtle::ConstantTimeEq;
@@ -260,11 +260,18 @@ impl Held {
 }
 
 impl Account {
-    /// Whether it is there, the same incarnation, and not about to go.
-    pub(super) async fn is_there(&self, store: &Local) -> Result<bool, Error> {
-        let key = ObjectKey::namespaced(account_kind(), &*self.namespace, &*self.name);
-        match store.get(&key).await {
-            Ok(account) => Ok(*account.head().uid.0 == *self.uid && account.head().deleted_at.is_none()),
+    pub(super) fn key(&self) -> ObjectKey {
+        ObjectKey::namespaced(account_kind(), &*self.namespace, &*self.name)
+    }
+
+    /// Whether what was found is it, the same incarnation, and not about to go.
+    pub(super) fn is(&self, found: Option<&Encoded>) -> bool {
+        found.is_some_and(|it| *it.head().uid.0 == *self.uid && it.head().deleted_at.is_none())
+    }
+
+    async fn is_there(&self, store: &Local) -> Result<bool, Error> {
+        match store.get(&self.key()).await {
+            Ok(account) => Ok(self.is(Some(&account))),
             Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => Ok(false),
             Err(error) => Err(error),
         }

@@ -12,6 +12,16 @@ fn in_development_everybody_is_the_administrator() {
 }
 
 #[test]
+fn what_was_begun_in_development_lets_the_administrator_in_afterwards() {
+    let Some(mut plane) = Plane::start() else { return };
+    plane.kubectl(&["create", "configmap", "kept"]);
+    plane.kill();
+    plane.start_again_with(&[]);
+    assert!(plane.kubectl(&["get", "configmap", "kept"]).contains("kept"));
+    assert!(plane.kubectl(&["auth", "whoami"]).contains("system:masters"));
+}
+
+#[test]
 fn a_service_account_may_do_what_its_roles_allow_until_they_are_taken_away() {
     let Some(plane) = Plane::start_with(&[]) else { return };
     assert!(plane.kubectl(&["auth", "whoami"]).contains("admin"));

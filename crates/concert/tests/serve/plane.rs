@@ -74,6 +74,12 @@ impl Plane {
         self.child.wait().unwrap();
     }
 
+    /// Starts it again where it was, with other flags.
+    pub fn start_again_with(&mut self, flags: &[&str]) {
+        self.flags = flags.iter().map(|it| (*it).to_owned()).collect();
+        self.start_again();
+    }
+
     /// Starts it again where it was.
     pub fn start_again(&mut self) {
         std::fs::remove_file(self.folder.path().join("log")).unwrap();

@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
-use concert_api::auth::{Gate, Keys, bootstrap};
+use concert_api::auth::{Gate, Keys, bootstrap, ensure_roles, issue_for_administrator};
 use concert_api::listen::tls::{Certificates, Source, names_for};
 use concert_api::listen::{self, Limits, Listener, Security};
-use concert_store::{Chance, Clock, Local};
+use concert_store::{By, Chance, Clock, Local};
 use tracing::{info, warn};
 
 use super::config::Config;
@@ -65,9 +65,9 @@ impl WayIn {
         keys: &Keys,
     ) -> Result<Gate, Error> {
         let server = self.url();
-        let made = bootstrap(store, &**clock, chance).await.map_err(Error::store)?;
         let path = folder.kubeconfig();
         if self.is_dev {
+            ensure_roles(store).await.map_err(Error::store)?;
             folder.write_kubeconfig(&Entry { server, authority: None, token: None })?;
             warn!(
                 kubeconfig = %path.display(),
@@ -75,8 +75,15 @@ impl WayIn {
             );
             return Ok(Gate::open());
         }
-        let token = match made.first_token {
+        // Somebody started it for development before, and nobody has a token yet.
+        let was_open = path.exists() && folder.token_in_kubeconfig().is_none();
+        let token = match bootstrap(store, &**clock, chance).await.map_err(Error::store)?.first_token {
             Some(issued) => Some(issued.token),
+            None if was_open => {
+                let by = By::actor("concert").because("first start with authentication");
+                let issued = issue_for_administrator(store, &**clock, chance, &by).await;
+                Some(issued.map_err(Error::store)?.token)
+            }
             // The port or the certificates may have changed since.
             None => folder.token_in_kubeconfig(),
         };
