@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use concert_model::{Encoded, Object, Uid};
-use concert_provider::{Action, Call, Delta, Details, Effect, External, Lookup, Token};
+use concert_model::{Encoded, Object, ObjectKey, Uid};
+use concert_provider::{Action, Call, Class, Delta, Details, Effect, External, Lookup, Token};
 use concert_store::{By, Error, Part};
 use serde_json::Value;
 use tracing::{debug, warn};
@@ -39,6 +39,8 @@ pub struct Pass<'a> {
     /// Whether the object is no more, so that nothing is left to be said of it.
     pub is_gone: bool,
     external: Option<Box<dyn External>>,
+    /// The configuration that the session was opened with.
+    account: Option<ObjectKey>,
     started: Duration,
 }
 
@@ -58,6 +60,7 @@ impl<'a> Pass<'a> {
             seen: Seen::default(),
             is_gone: false,
             external: None,
+            account: None,
             started: managed.clock.elapsed(),
         };
         pass.status = pass.object.status().clone();
@@ -153,8 +156,9 @@ impl<'a> Pass<'a> {
         let (external, object) = self.connected().await?;
         let observation = external.observe(object, &call).await;
         self.seen.asked_at = Some(asked_at);
-        if let Ok(observation) = &observation {
-            self.learn(&observation.delta, observation.exists);
+        match &observation {
+            Ok(observation) => self.learn(&observation.delta, observation.exists),
+            Err(error) => self.doubt(error),
         }
         self.seen.observation = Some(observation);
         Ok(())
@@ -389,14 +393,27 @@ impl<'a> Pass<'a> {
                     return Err(Verdict::config_failed(&message, waits));
                 }
             };
+            self.account = account.as_ref().and_then(|it| it.object.key().ok());
             let call = self.call();
-            let opened = managed.connector.connect(&self.object, account.as_ref(), &call).await;
-            self.external = Some(opened.map_err(|error| Verdict::connect_failed(&error))?);
+            match managed.connector.connect(&self.object, account.as_ref(), &call).await {
+                Ok(external) => self.external = Some(external),
+                Err(error) => {
+                    self.doubt(&error);
+                    return Err(Verdict::connect_failed(&error));
+                }
+            }
         }
         // The provider sees the status as it will be.
         self.object.set("status", self.status.clone());
         let external = self.external.as_mut().expect("it was opened above");
         Ok((external, &self.object))
+    }
+
+    /// Forgets the account that the provider does not accept: its credentials may have been renewed since.
+    fn doubt(&self, error: &concert_provider::Error) {
+        if let (Class::Denied, Some(account)) = (error.class, &self.account) {
+            self.managed.configurations.invalidate(account);
+        }
     }
 
     /// Ends the session with the provider, if there is one.

@@ -17,6 +17,7 @@ type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     Connect,
+    Observe,
     Create,
     Disconnect,
 }
@@ -25,13 +26,21 @@ pub enum At {
 pub struct Line {
     inner: InProcess,
     breaks: Arc<Mutex<VecDeque<(At, Error)>>>,
+    /// The fingerprints of the accounts it was connected with.
+    accounts: Mutex<Vec<String>>,
     /// Why the provider cannot be reached, if it cannot.
     down: watch::Sender<Option<&'static str>>,
 }
 
 impl Line {
     pub fn new(provider: Arc<dyn Provider>) -> Self {
-        Self { inner: InProcess::new(provider), breaks: Arc::default(), down: watch::Sender::new(None) }
+        let (breaks, accounts, down) = (Arc::default(), Mutex::default(), watch::Sender::new(None));
+        Self { inner: InProcess::new(provider), breaks, accounts, down }
+    }
+
+    /// The fingerprints of the accounts it was to connect with until now.
+    pub fn accounts(&self) -> Vec<String> {
+        self.accounts.lock().unwrap().clone()
     }
 
     /// The next call at this place fails, before it reaches the provider.
@@ -73,6 +82,7 @@ impl Connector for Line {
         configuration: Option<&Arc<Configuration>>,
         call: &Call,
     ) -> Result<Box<dyn External>> {
+        self.accounts.lock().unwrap().extend(configuration.map(|it| it.fingerprint.clone()));
         self.check()?;
         check(&self.breaks, At::Connect)?;
         let inner = self.inner.connect(object, configuration, call).await?;
@@ -103,6 +113,7 @@ struct Session {
 #[async_trait]
 impl External for Session {
     async fn observe(&mut self, object: &Object, call: &Call) -> Result<Observation> {
+        check(&self.breaks, At::Observe)?;
         self.inner.observe(object, call).await
     }
 

@@ -40,6 +40,7 @@ suite! {
         that_is_throttled_waits_exactly_as_long_as_it_is_told,
         that_cannot_be_ended_is_only_worth_an_event,
         is_ended_after_a_failure_too,
+        that_is_denied_is_tried_with_the_account_as_it_is_then,
     ]
     contents: [
         whole_numbers_keep_their_last_digit,

@@ -24,7 +24,7 @@ use concert_store::{By, Clock, Error, Store};
 pub use credentials::CREDENTIALS;
 use target::Target;
 
-/// How long a configuration is used without another look, if nobody says that it changed.
+/// How long a configuration is used without another look, as long as the provider accepts it.
 const LIFE: Duration = Duration::from_secs(60);
 
 /// How long a usage is taken to be on record. Deleted by hand, it would be missing for so long.

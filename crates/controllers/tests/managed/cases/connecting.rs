@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use concert_engine::Outcome;
-use concert_provider::{Class, Error};
+use concert_model::{Object, Patch};
+use concert_provider::{Class, ConfigKind, Error};
+use concert_store::{By, Part};
 use serde_json::json;
 
-use crate::bench::{Bench, POLL, all_well, boom, conflict, polled, retry};
+use crate::bench::{Bench, POLL, all_well, boom, cluster_thing, conflict, polled, retry};
+use crate::definition::{define, definition, unique};
 use crate::faulty::Verb;
 use crate::line::At;
 use crate::stores::Subject;
@@ -76,4 +79,28 @@ pub async fn is_ended_after_a_failure_too(subject: &Subject) {
     assert_eq!(bench.reconcile().await, retry("observe failed: boom"));
     let told = ["CannotDisconnectFromProvider: bye", "CannotObserveExternalResource: observe failed: boom"];
     assert_eq!(bench.events(), told);
+}
+
+pub async fn that_is_denied_is_tried_with_the_account_as_it_is_then(subject: &Subject) {
+    let mut bench = Bench::new(subject).await;
+    bench.managed.rules.served.configs = vec![ConfigKind { kind: cluster_thing(), usage: None }];
+    define(&bench.direct, definition(&cluster_thing().group_kind, false, true)).await;
+    let name = unique("account");
+    let mut account = Object::new(&cluster_thing(), "", &name);
+    account.set("spec", json!({"credentials": {"source": "None"}}));
+    let by = By::actor("test");
+    let account = bench.direct.create(account, &by).await.unwrap();
+    bench.declare(json!({"spec": {"providerConfigRef": {"kind": "ClusterThing", "name": name}}})).await;
+    for at in [At::Connect, At::Observe] {
+        bench.line.breaks(at, Error::new(Class::Denied, "who are you?"));
+        let why = format!("{} failed: who are you?", format!("{at:?}").to_lowercase());
+        assert_eq!(bench.reconcile().await, retry(&why));
+        let renewed = Patch::merge(json!({"spec": {"renewed": format!("{at:?}")}})).unwrap();
+        bench.direct.patch(account.key(), Part::Main, &renewed, &by).await.unwrap();
+    }
+    assert_eq!(bench.reconcile().await, polled());
+    assert_eq!(bench.reconcile().await, polled());
+    let [first, second, third, fourth] = &bench.line.accounts()[..] else { panic!("four passes") };
+    assert!(first != second && second != third, "a refused account is read again");
+    assert_eq!(third, fourth, "one that is accepted is not");
 }
