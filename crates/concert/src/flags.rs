@@ -4,6 +4,7 @@
 //! booleans and durations. What has no value here was not given: then a provider's hint counts before
 //! our default does.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -120,6 +121,17 @@ fn flags() -> Vec<Arg> {
     ]
 }
 
+/// The command line as it is meant: as in Go, one dash does for the two of a flag.
+pub fn meant(command: &Command, line: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
+    let is_flag =
+        |name: &str| name.len() > 1 && command.get_arguments().any(|it| it.get_long() == Some(name));
+    let meant = |word: OsString| match word.to_str().and_then(|it| it.strip_prefix('-')) {
+        Some(flag) if is_flag(flag.split('=').next().unwrap_or_default()) => format!("--{flag}").into(),
+        _ => word,
+    };
+    line.into_iter().map(meant).collect()
+}
+
 fn text(name: &'static str, kind: &'static str, help: &'static str) -> Arg {
     Arg::new(name).long(name).value_name(kind).help(help)
 }
@@ -190,8 +202,10 @@ mod tests {
     use super::*;
 
     fn parse(arguments: &[&str]) -> Result<Flags, clap::Error> {
-        let line = ["managed-reconciler"].iter().chain(arguments);
-        command("managed-reconciler").try_get_matches_from(line).map(|it| Flags::of(&it))
+        let command = command("managed-reconciler");
+        let line = ["managed-reconciler"].iter().chain(arguments).map(OsString::from);
+        let line = meant(&command, line);
+        command.try_get_matches_from(line).map(|it| Flags::of(&it))
     }
 
     #[test]
@@ -222,6 +236,14 @@ mod tests {
         // As in Go, a value needs an equals sign: this would be an argument, and there are none.
         assert!(parse(&["--leader-election", "false"]).is_err());
         assert!(parse(&["--leader-election=maybe"]).is_err());
+    }
+
+    #[test]
+    fn one_dash_does_for_two() {
+        let flags = parse(&["-config", "/a", "-leader-election=false", "-poll-interval=2m0s"]).unwrap();
+        assert_eq!((flags.config, flags.leader_election), (Some("/a".into()), false));
+        assert_eq!(flags.poll_interval, Some(Duration::from_secs(120)));
+        assert!(parse(&["-no-such-flag"]).is_err());
     }
 
     #[test]

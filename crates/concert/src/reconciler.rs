@@ -9,7 +9,7 @@ use clap::error::ErrorKind;
 use concert_server::managed::{self, Controller, ControllerConfig, Options, ProviderConfig, Storage};
 
 use crate::exit::Exit;
-use crate::flags::{Flags, command};
+use crate::flags::{Flags, command, meant};
 use crate::signals::until_told;
 use crate::{help, logs, manifests, plan};
 
@@ -25,7 +25,8 @@ pub fn main(name: &'static str) -> ExitCode {
             "{about}\n\nUsage:\n  {name} plan -f FILE [flags]\n\nFlags:\n{flags}\nThe flags of {name} apply too.\n"
         ))
     });
-    let matches = match command.try_get_matches() {
+    let line = meant(&command, std::env::args_os());
+    let matches = match command.try_get_matches_from(line) {
         Ok(matches) => matches,
         Err(error) => return refuse(name, &error).into(),
     };
