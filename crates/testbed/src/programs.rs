@@ -26,8 +26,12 @@ pub fn kubectl() -> Result<Option<PathBuf>> {
     Ok(servers()?.map(|folder| folder.join("kubectl")))
 }
 
+/// The clone that this runs in, which need not be the one it was built in: they may share their build cache.
 fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    let here = std::env::current_dir().unwrap_or_default();
+    let is_root = |it: &&Path| it.join("Cargo.lock").exists() && it.join("scripts/testbed").exists();
+    let built_in = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    here.ancestors().find(is_root).map_or_else(built_in, Path::to_owned)
 }
 
 /// The program of this crate. Cargo builds it along with the whole workspace but not for the tests of

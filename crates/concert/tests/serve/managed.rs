@@ -19,7 +19,9 @@ impl Drop for Provider {
 }
 
 fn workspace() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    // Tests run in the folder of their package. A path from the build would be another clone's if both
+    // share their build cache.
+    Path::new("../..").canonicalize().expect("the workspace is there")
 }
 
 /// The program of the example provider. Cargo builds it along with the whole workspace but not for the tests
