@@ -102,7 +102,7 @@ pub fn request(address: &str, method: &str, path: &str, body: &str) -> Result<St
     let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
     let length = body.len();
     // In one piece, so that nothing waits for an acknowledgement in between.
-    let head = format!("{method} {path} HTTP/1.0\r\nHost: localhost\r\nContent-Type: {kind}\r\n");
+    let head = format!("{method} {path} HTTP/1.0\r\nHost: {address}\r\nContent-Type: {kind}\r\n");
     stream.write_all(format!("{head}Content-Length: {length}\r\n\r\n{body}").as_bytes())?;
     let mut answer = String::new();
     stream.read_to_string(&mut answer)?;

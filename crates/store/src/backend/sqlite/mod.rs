@@ -12,6 +12,7 @@
 //! | `work`, `attempts` | work state and recorded attempts |
 //! | `meta` | numbers that outlive rows: compaction floor, claims, revision floor |
 
+mod checkpoint;
 mod commit;
 mod compact;
 mod copy;
@@ -43,6 +44,7 @@ pub struct Sqlite {
     // Declared before the writer, so closed before it: whoever closes last moves the write-ahead log into
     // the file, and readers may not.
     readers: Mutex<Vec<Connection>>,
+    checkpointer: checkpoint::Checkpointer,
     writer: Mutex<commit::Writer>,
     /// Held for as long as the file is open: a second process must not write to it.
     _lock: std::fs::File,
@@ -111,7 +113,9 @@ impl Backend for Sqlite {
     }
 
     fn commit(&self, batch: &[Txn]) -> Result<Vec<Verdict>, Failure> {
-        self.writer().commit(batch)
+        let verdicts = self.writer().commit(batch)?;
+        self.checkpointer.committed(batch.len());
+        Ok(verdicts)
     }
 
     fn compact(&self, floor: Revision, limit: usize) -> Result<Revision, Failure> {
