@@ -306,3 +306,13 @@ def test_reconcile_makes_it_due_at_once(admin: Api, kind: Kind) -> None:
     assert answer == {"message": "Reconciliation triggered", "resource_id": resource["id"]}
     assert kind.worker.one().id == resource["id"]
     assert kind.get(resource)["generation"] == 1
+
+
+def test_deleting_goes_first(admin: Api, make_kind: Callable[..., Kind]) -> None:
+    kind = make_kind()
+    resource = kind.ready()
+    for _ in range(3):
+        kind.create()
+    kind.delete(resource)
+    first = kind.worker.claim(limit=1)[0]
+    assert first.id == resource["id"]

@@ -137,8 +137,9 @@ impl Registry {
         };
         let (name, board) = (worker.name.clone(), parts.board.clone());
         let offers = Offers::new(board.clone(), name.clone(), Arc::new(meaning), parts.work.clone());
+        let objects = Objects::new(target.query()).changed(source::generation_or(names::RECONCILE_AT));
         let controller = Controller::builder(target.name(), Arc::new(offers))
-            .objects(Objects::new(target.query()).changed(source::generation_or(names::RECONCILE_AT)))
+            .objects(objects.first(|it| it.head().deleted_at.is_some()))
             .demand(board.demand(name, target.kind.kind.clone()))
             .concurrency(settings.concurrency)
             .parallelism(1)
