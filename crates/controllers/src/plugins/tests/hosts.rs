@@ -103,7 +103,8 @@ async fn what_is_to_go_is_lent_before_all_else_also_after_it_failed_and_after_a_
     world.delete(2).await;
     world.delete(1).await;
     world.pass(1).await;
-    let order = |claimed: Vec<Claimed>| claimed.iter().map(|it| it.item.parse().unwrap()).collect::<Vec<u64>>();
+    let order =
+        |claimed: Vec<Claimed>| claimed.iter().map(|it| it.item.parse().unwrap()).collect::<Vec<u64>>();
     let (first, second) = (world.claim("h", 1).await, world.claim("h", 1).await);
     world.finish(&first[0], Some(false)).await.unwrap();
     assert_eq!((order(first), order(second)), (vec![2], vec![1]));
