@@ -3,6 +3,9 @@
 //! Whatever is sent, the answer is one that a client can read, never a failure of the server; and what
 //! is refused has changed nothing. Workers, logins, users, roles and webhooks are there as well.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use proptest::prelude::*;
@@ -193,6 +196,7 @@ fn whatever_is_sent_is_answered_and_what_is_refused_changed_nothing() {
     runtime.block_on(stage.record("a"));
     let operations = fuzz::operations(&runtime.block_on(stage.get("/openapi.json")).expect(200));
     let position = || runtime.block_on(stage.store.newest()).unwrap();
+    let made = RefCell::new(BTreeSet::new());
     fuzz::runner()
         .run(&shots(), |shot| {
             let before = position();
@@ -200,6 +204,9 @@ fn whatever_is_sent_is_answered_and_what_is_refused_changed_nothing() {
             // There is no directory to ask, which is what the contract has this code for.
             let is_meant = code == 503 && path == "/api/v1/users/ldap-sync";
             prop_assert!(code < 500 || is_meant, "{path}: {code}: {body:?}");
+            if code == 201 {
+                made.borrow_mut().extend(path.split('/').nth(3).map(str::to_owned));
+            }
             if code >= 400 {
                 prop_assert_eq!(before, position(), "{}: {}: {:?}", path, code, body);
                 if let Some(body) = body {
@@ -212,4 +219,7 @@ fn whatever_is_sent_is_answered_and_what_is_refused_changed_nothing() {
             Ok(())
         })
         .unwrap();
+    // Not everything is stopped by the first check.
+    let sorts = ["resource-types", "resources", "workers", "users", "custom-roles", "admission-webhooks"];
+    assert_eq!(made.into_inner(), sorts.map(str::to_owned).into());
 }
