@@ -21,6 +21,9 @@ pub struct Source {
 /// What of an object must differ for a change to count.
 type Fingerprint = Arc<dyn Fn(&Encoded) -> u64 + Send + Sync>;
 
+/// Something that holds for an object or does not.
+type Predicate = Arc<dyn Fn(&Encoded) -> bool + Send + Sync>;
+
 /// From an object to the keys that it concerns.
 #[derive(Clone)]
 pub(crate) enum Mapping {
@@ -70,9 +73,9 @@ impl Source {
 pub struct Objects {
     pub(crate) query: Query,
     pub(crate) fingerprint: Fingerprint,
-    pub(crate) is_settled: Arc<dyn Fn(&Encoded) -> bool + Send + Sync>,
+    pub(crate) is_settled: Predicate,
     /// None where all are alike.
-    pub(crate) is_first: Option<Arc<dyn Fn(&Encoded) -> bool + Send + Sync>>,
+    pub(crate) is_first: Option<Predicate>,
 }
 
 impl Objects {
