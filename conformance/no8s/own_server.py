@@ -35,7 +35,10 @@ def main(binary: str, arguments: list[str]) -> int:
             return subprocess.run([sys.executable, "-m", "pytest", *arguments], cwd=here, env=suite).returncode
         finally:
             server.terminate()
-            server.wait(30)
+            try:
+                server.wait(30)
+            finally:
+                server.kill()
 
 
 def address(server: "subprocess.Popen[str]") -> str:

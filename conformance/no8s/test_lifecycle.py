@@ -306,3 +306,23 @@ def test_reconcile_makes_it_due_at_once(admin: Api, kind: Kind) -> None:
     assert answer == {"message": "Reconciliation triggered", "resource_id": resource["id"]}
     assert kind.worker.one().id == resource["id"]
     assert kind.get(resource)["generation"] == 1
+
+
+def test_reconcile_can_be_asked_for_later(admin: Api, kind: Kind) -> None:
+    resource = kind.ready()
+    path = f"/resources/{resource['id']}"
+    admin.expect(202, "POST", path + "/reconcile", {"delay_seconds": 3})
+    assert 0 < seconds_until(kind.get(resource)["next_reconcile_time"]) <= 3
+    kind.worker.nothing()
+    assert kind.worker.one().id == resource["id"]
+    admin.invalid(["body", "delay_seconds"], "POST", path + "/reconcile", {"delay_seconds": -1})
+
+
+def test_deleting_goes_first(admin: Api, make_kind: Callable[..., Kind]) -> None:
+    kind = make_kind()
+    resource = kind.ready()
+    for _ in range(3):
+        kind.create()
+    kind.delete(resource)
+    first = kind.worker.claim(limit=1)[0]
+    assert first.id == resource["id"]

@@ -181,7 +181,7 @@ def test_list_newest_first_and_filtered(admin: Api, kind: Kind, user: Callable[.
     assert len(admin.expect(200, "GET", path + "&status=pending")) == 3
     assert admin.expect(200, "GET", path + "&status=ready") == []
     assert admin.expect(200, "GET", path + "&action_plugin=http_api") == []
-    admin.expect(422, "GET", path + "&limit=0")
+    assert admin.expect(200, "GET", path + "&limit=0") == []
 
 
 def test_a_list_has_only_what_may_be_read(

@@ -85,6 +85,31 @@ def test_a_claim_waits_for_the_first_item(kind: Kind) -> None:
     assert time.monotonic() - began >= 0.9
 
 
+def test_a_claim_that_is_made_again_gets_the_same_items(kind: Kind) -> None:
+    kind.create()
+    name = unique("claim")
+    (lost,) = kind.worker.claim(claim_id=name)
+    (again,) = kind.worker.claim(claim_id=name)
+    assert (again.item, again.fence) == (lost.item, lost.fence)
+    assert kind.worker.claim(wait_seconds=1, claim_id=unique("claim")) == []
+    again.make_ready()
+
+
+def test_a_claim_of_nothing_gets_nothing(kind: Kind) -> None:
+    kind.create()
+    assert kind.worker.claim(limit=0) == []
+
+
+def test_a_worker_shows_what_runs_and_what_waits(admin: Api, kind: Kind) -> None:
+    for _ in range(3):
+        kind.create()
+    kind.worker.one()
+    path = f"/workers/{kind.worker.name}"
+    shown = admin.wait(path, lambda it: it["waiting"] == 2)
+    assert shown["running"] == 1
+    assert [(it["host_id"], it["leases"]) for it in shown["hosts"]] == [(kind.worker.host_id, 1)]
+
+
 def test_a_claim_can_be_for_some_types(admin: Api, kind: Kind) -> None:
     kind.create()
     assert kind.worker.claim(wait_seconds=1, resource_types=["SomethingElse"]) == []

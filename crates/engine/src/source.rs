@@ -21,6 +21,9 @@ pub struct Source {
 /// What of an object must differ for a change to count.
 type Fingerprint = Arc<dyn Fn(&Encoded) -> u64 + Send + Sync>;
 
+/// Something that holds for an object or does not.
+type Predicate = Arc<dyn Fn(&Encoded) -> bool + Send + Sync>;
+
 /// From an object to the keys that it concerns.
 #[derive(Clone)]
 pub(crate) enum Mapping {
@@ -70,13 +73,15 @@ impl Source {
 pub struct Objects {
     pub(crate) query: Query,
     pub(crate) fingerprint: Fingerprint,
-    pub(crate) is_settled: Arc<dyn Fn(&Encoded) -> bool + Send + Sync>,
+    pub(crate) is_settled: Predicate,
+    /// None where all are alike.
+    pub(crate) is_first: Option<Predicate>,
 }
 
 impl Objects {
     /// The objects of a query.
     pub fn new(query: Query) -> Self {
-        Self { query, fingerprint: Arc::new(every_write), is_settled: Arc::new(|_| false) }
+        Self { query, fingerprint: Arc::new(every_write), is_settled: Arc::new(|_| false), is_first: None }
     }
 
     /// The same, but a change counts only if `fingerprint` comes out different.
@@ -89,6 +94,13 @@ impl Objects {
     /// run when the controller starts: only polled, spread over the interval.
     pub fn settled(mut self, is_settled: impl Fn(&Encoded) -> bool + Send + Sync + 'static) -> Self {
         self.is_settled = Arc::new(is_settled);
+        self
+    }
+
+    /// The same, but those that `is_first` recognises go before all others, whatever makes them due: they
+    /// have the best lane to themselves, and what is wanted of the others comes in the one of events.
+    pub fn first(mut self, is_first: impl Fn(&Encoded) -> bool + Send + Sync + 'static) -> Self {
+        self.is_first = Some(Arc::new(is_first));
         self
     }
 }

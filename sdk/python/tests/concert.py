@@ -32,7 +32,11 @@ class Concert:
         self._is_over = False
 
     def __enter__(self) -> "Concert":
-        self.start()
+        try:
+            self.start()
+        except BaseException:
+            self.stop(signal.SIGKILL)
+            raise
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -63,6 +64,27 @@ async def worker(speaker: Speaker, shutdown: asyncio.Event) -> AsyncIterator[Wor
 @pytest.fixture
 def ctx(worker: Worker, shutdown: asyncio.Event) -> ReconcilerContext:
     return ReconcilerContext(worker, PluginRegistry({}), shutdown)
+
+
+StartHost = Callable[..., Awaitable[asyncio.subprocess.Process]]
+
+
+@pytest_asyncio.fixture
+async def start_host() -> AsyncIterator[StartHost]:
+    """Starts plugin hosts with these variables. None of them outlives its test, however that ends."""
+    started: list[asyncio.subprocess.Process] = []
+
+    async def start(pipes: dict[str, int] | None = None, **environment: str) -> asyncio.subprocess.Process:
+        arguments = [sys.executable, "-m", "no8s_operator.host"]
+        process = await asyncio.create_subprocess_exec(*arguments, env={**os.environ, **environment}, **(pipes or {}))
+        started.append(process)
+        return process
+
+    yield start
+    for it in started:
+        if it.returncode is None:
+            it.kill()
+        await it.wait()
 
 
 @pytest.fixture

@@ -47,7 +47,6 @@ class Speaker:
         self.registered: list[dict[str, Any]] = []
         self.claims: list[dict[str, Any]] = []
         self.batches: list[list[dict[str, Any]]] = []
-        self.released: list[dict[str, Any]] = []
         self.leases: dict[str, int] = {}
         self.fence = 0
         self.is_known = True
@@ -55,6 +54,8 @@ class Speaker:
         self.conflict: str | None = None
         self.answers: dict[str, dict[str, Any]] = {}
         self.answers_to_lose = 0
+        self.claims_to_lose = 0
+        self.claimed: dict[str, list[dict[str, Any]]] = {}
         self.writes_may_end = asyncio.Event()
         self.writes_may_end.set()
         self.ended = asyncio.Event()
@@ -63,7 +64,6 @@ class Speaker:
         app.router.add_post("/api/v1/workers/{name}/claim", self._claim)
         app.router.add_post("/api/v1/workers/{name}/heartbeat", self._heartbeat)
         app.router.add_post("/api/v1/workers/{name}/writes", self._writes)
-        app.router.add_post("/api/v1/workers/{name}/results", self._results)
         self.server = TestServer(app)
 
     @property
@@ -79,6 +79,10 @@ class Speaker:
 
     def results(self, number: int) -> list[dict[str, Any]]:
         return [it for it in self.writes if it["item"] == str(number) and it["op"] == "result"]
+
+    @property
+    def released(self) -> list[str]:
+        return [it["item"] for it in self.writes if it["op"] == "release"]
 
     def offer(self, *resources: dict[str, Any]) -> None:
         for it in resources:
@@ -102,7 +106,9 @@ class Speaker:
         self.claims.append(body)
         if not self.is_known:
             return self._unknown()
-        found = []
+        found: list[dict[str, Any]] = []
+        if self.claimed.get(body["claim_id"]):
+            return web.json_response({"items": self.claimed[body["claim_id"]]})
         if self.serves not in (None, request.match_info["name"]):
             await asyncio.sleep(body["wait_seconds"])
             return web.json_response({"items": []})
@@ -113,7 +119,12 @@ class Speaker:
             pass
         while found and len(found) < body["limit"] and not self.due.empty():
             found.append(self.due.get_nowait())
-        return web.json_response({"items": [self._lease(it) for it in found]})
+        items = self.claimed.setdefault(body["claim_id"], [self._lease(it) for it in found])
+        if items and self.claims_to_lose:
+            self.claims_to_lose -= 1
+            assert request.transport
+            request.transport.close()
+        return web.json_response({"items": items})
 
     def _lease(self, it: dict[str, Any]) -> dict[str, Any]:
         self.fence += 1
@@ -150,11 +161,7 @@ class Speaker:
     def _write(self, write: dict[str, Any]) -> dict[str, Any]:
         if self.leases.get(write["item"]) != write["fence"]:
             return {"status": 409, "detail": "stale fence: somebody else has it"}
-        if write["op"] == "result":
+        if write["op"] in ("result", "release"):
             self.leases.pop(write["item"])
             self.ended.set()
         return self.answers.get(write["op"], {"status": 200})
-
-    async def _results(self, request: web.Request) -> web.Response:
-        self.released += (await request.json())["results"]
-        return web.json_response({"results": [{"status": 200}] * len(self.released)})

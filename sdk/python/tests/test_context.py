@@ -250,7 +250,7 @@ async def test_everything_goes_back_unharmed_when_the_host_stops(
     await claimed(ctx, speaker, 1, 2)
     await ctx.update_status(1, "reconciling")
     await worker.close()
-    assert [(it["item"], it["outcome"]) for it in speaker.released] == [("1", "requeue"), ("2", "requeue")]
+    assert speaker.released == ["1", "2"]
     assert speaker.results(1) == []
 
 
@@ -259,6 +259,18 @@ async def test_a_worker_that_the_server_forgot_holds_nothing(ctx: ReconcilerCont
     speaker.is_known = False
     with pytest.raises(StaleLeaseError, match="Worker not found"):
         await ctx.update_status(1, "ready")
+
+
+async def test_a_claim_whose_answer_was_lost_is_made_again(ctx: ReconcilerContext, speaker: Speaker) -> None:
+    speaker.claims_to_lose = 1
+    await claimed(ctx, speaker, 1)
+    first, second = speaker.claims[-2:]
+    assert first["claim_id"] == second["claim_id"]
+    await ctx.update_status(1, "ready")
+    later = speaker.claims[-1]["claim_id"]
+    await ctx.record_reconciliation(1, ReconcileResult(True))
+    await claimed(ctx, speaker, 2)
+    assert speaker.claims[-1]["claim_id"] != later
 
 
 async def test_marking_a_resource_under_work_is_its_requeue_time(ctx: ReconcilerContext, speaker: Speaker) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import installed_plugins
 import pytest
+from conftest import StartHost
 from installed_plugins import Crashing, Dns, OtherDns
 from speaker import Speaker, resource
 
@@ -20,6 +21,9 @@ from no8s_operator.host.supervisor import Supervisor, restart_delay
 from no8s_operator.plugins.reconcilers.base import ReconcilerContext
 from no8s_operator.plugins.registry import PluginRegistry
 from no8s_operator.worker import Worker
+
+# What a host says, for the test to read.
+LOG = {"stderr": asyncio.subprocess.PIPE}
 
 
 def point(name: str, what: str, group: str = "no8s.reconcilers") -> EntryPoint:
@@ -148,7 +152,7 @@ async def test_a_crash_in_the_middle_of_a_batch_fails_only_what_was_begun(
     await it.start(plugin, ctx, worker)
     await asyncio.wait_for(plugin.is_waiting.wait(), 10)
     assert speaker.results(1)[0]["message"] == "reconciler plugin crashing crashed: boom"
-    assert [it["item"] for it in speaker.released] == ["2"]
+    assert speaker.released == ["2"]
     ctx.shutdown_event.set()
     await it.stop()
 
@@ -238,12 +242,11 @@ def search_path(folder: Path) -> str:
     return os.pathsep.join([str(folder), str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")])
 
 
-async def test_the_command_from_start_to_sigterm(speaker: Speaker, tmp_path: Path, until: Any) -> None:
+async def test_the_command_from_start_to_sigterm(
+    speaker: Speaker, tmp_path: Path, start_host: StartHost, until: Any
+) -> None:
     install(tmp_path, dns_record="Dns", licensed="CannotBeMade", zz_other="OtherDns")
-    environment = {**os.environ, "CONCERT_URL": speaker.url, "PYTHONPATH": search_path(tmp_path)}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "no8s_operator.host", env=environment, stderr=asyncio.subprocess.PIPE
-    )
+    process = await start_host(LOG, CONCERT_URL=speaker.url, PYTHONPATH=search_path(tmp_path))
     speaker.serves = "dns_record"
     speaker.offer(resource(1))
     await until(lambda: speaker.results(1), 30)
@@ -269,11 +272,9 @@ async def test_the_command_from_start_to_sigterm(speaker: Speaker, tmp_path: Pat
     }
 
 
-async def test_a_supervised_host_ends_with_its_server(speaker: Speaker, until: Any) -> None:
-    environment = {**os.environ, "CONCERT_URL": speaker.url, "CONCERT_SUPERVISED": "1"}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "no8s_operator.host", env=environment, stdin=asyncio.subprocess.PIPE
-    )
+async def test_a_supervised_host_ends_with_its_server(speaker: Speaker, start_host: StartHost, until: Any) -> None:
+    stdin = {"stdin": asyncio.subprocess.PIPE}
+    process = await start_host(stdin, CONCERT_URL=speaker.url, CONCERT_SUPERVISED="1")
     await until(lambda: speaker.registered, 30)
     assert process.stdin
     process.stdin.close()
@@ -281,18 +282,12 @@ async def test_a_supervised_host_ends_with_its_server(speaker: Speaker, until: A
 
 
 async def test_a_refusal_of_the_server_at_registration_is_like_one_of_the_host(
-    speaker: Speaker, tmp_path: Path, until: Any
+    speaker: Speaker, tmp_path: Path, start_host: StartHost
 ) -> None:
     install(tmp_path, dns_record="Dns")
     speaker.conflict = "Resource type 'DnsRecord' is already claimed by reconciler 'x'. Cannot register 'dns_record'."
-    environment = {
-        **os.environ,
-        "CONCERT_URL": speaker.url,
-        "PYTHONPATH": search_path(tmp_path),
-        "ENABLED_ACTION_PLUGINS": "none",
-    }
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "no8s_operator.host", env=environment, stderr=asyncio.subprocess.PIPE
+    process = await start_host(
+        LOG, CONCERT_URL=speaker.url, PYTHONPATH=search_path(tmp_path), ENABLED_ACTION_PLUGINS="none"
     )
     assert process.stderr
     line = await asyncio.wait_for(process.stderr.readline(), 30)
@@ -301,11 +296,8 @@ async def test_a_refusal_of_the_server_at_registration_is_like_one_of_the_host(
     assert await asyncio.wait_for(process.wait(), 30) == 0
 
 
-async def test_a_secret_store_that_does_not_work_ends_the_host(tmp_path: Path) -> None:
-    environment = {**os.environ, "SECRET_STORE_PLUGIN": "vault", "VAULT_TOKEN": ""}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "no8s_operator.host", env=environment, stderr=asyncio.subprocess.PIPE
-    )
+async def test_a_secret_store_that_does_not_work_ends_the_host(start_host: StartHost) -> None:
+    process = await start_host(LOG, SECRET_STORE_PLUGIN="vault", VAULT_TOKEN="")
     _, raw = await asyncio.wait_for(process.communicate(), 30)
     assert process.returncode == 1
     assert "VAULT_TOKEN is required" in raw.decode()

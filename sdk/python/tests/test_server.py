@@ -2,17 +2,17 @@
 
 import asyncio
 import json
-import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from concert import Concert
+from conftest import StartHost
 from test_base_reconciler import Plugin
 
 from no8s_operator.errors import StaleLeaseError
@@ -166,15 +166,20 @@ async def make_ready(resource: dict[str, Any], ctx: ReconcilerContext) -> Reconc
     return ReconcileResult(True)
 
 
-async def test_a_base_reconciler_is_woken_at_once(concert: Concert, until: Any) -> None:
-    make_type(concert)
-    seen: list[int] = []
+def noting(seen: list[int]) -> Plugin:
+    """A plugin that makes everything ready and notes the generations that it saw."""
 
     async def body(resource: dict[str, Any], ctx: ReconcilerContext) -> ReconcileResult:
         seen.append(resource["generation"])
         return await make_ready(resource, ctx)
 
-    async with connected(concert) as ctx, running(Plugin(body), ctx):
+    return Plugin(body)
+
+
+async def test_a_base_reconciler_is_woken_at_once(concert: Concert, until: Any) -> None:
+    make_type(concert)
+    seen: list[int] = []
+    async with connected(concert) as ctx, running(noting(seen), ctx):
         number = await asyncio.to_thread(create, concert)
         await until(lambda: seen == [1], 3)
         await wait_for(concert, number, lambda it: it["status"] == "ready", 3)
@@ -183,6 +188,23 @@ async def test_a_base_reconciler_is_woken_at_once(concert: Concert, until: Any) 
         await wait_for(concert, number, lambda it: it["observed_generation"] == 2, 3)
         await ctx.db.mark_resource_for_reconciliation(number)
         await until(lambda: seen == [1, 2, 2], 3)
+
+
+async def test_a_delayed_mark_is_kept_by_the_server(concert: Concert, until: Any) -> None:
+    make_type(concert)
+    seen: list[int] = []
+    async with connected(concert) as ctx, running(noting(seen), ctx):
+        number = await asyncio.to_thread(create, concert)
+        await wait_for(concert, number, lambda it: it["status"] == "ready")
+        await ctx.db.mark_resource_for_reconciliation(number, delay_seconds=2)
+        due = await ctx.db.get_resource(number)
+        assert due
+        assert 0 < (due["next_reconcile_time"] - datetime.now(UTC).replace(tzinfo=None)).total_seconds() <= 2
+    # Neither the host nor the server that was told is there any more when the time comes.
+    await asyncio.to_thread(concert.stop)
+    await asyncio.to_thread(concert.start)
+    async with connected(concert) as ctx, running(noting(seen), ctx):
+        await until(lambda: seen == [1, 1])
 
 
 @pytest.mark.parametrize(("answer", "message"), [(RuntimeError("boom"), "boom"), (None, "reconcile returned None")])
@@ -204,6 +226,8 @@ async def test_what_a_plugin_does_wrong_is_visible(concert: Concert, answer: Any
         assert resource["status_message"] == message
         history = concert.ask("GET", f"/api/v1/resources/{bad}/history")[1]
         assert [it["error_message"] for it in history] == [message]
+        explained = concert.ask("GET", "/apis/no8s.concert.dev/v1/dnsrecords/bad/explain")[1]
+        assert message in json.dumps(explained)
 
 
 async def test_a_plugin_that_hangs_is_cut_off_and_the_others_go_on(concert: Concert) -> None:
@@ -219,6 +243,8 @@ async def test_a_plugin_that_hangs_is_cut_off_and_the_others_go_on(concert: Conc
         good = await asyncio.to_thread(create, concert, "good")
         await wait_for(concert, good, lambda it: it["status"] == "ready", 60)
         assert (await wait_for(concert, bad, lambda it: it["status"] == "failed"))["retry_count"] == 1
+        explained = concert.ask("GET", "/apis/no8s.concert.dev/v1/dnsrecords/bad/explain")[1]
+        assert "lease expired" in json.dumps(explained)
 
 
 async def test_a_server_that_restarts_is_found_again(concert: Concert, caplog: pytest.LogCaptureFixture) -> None:
@@ -251,18 +277,6 @@ async def test_events_reach_a_subscriber(concert: Concert) -> None:
         assert event.resource_type_name == "DnsRecord"
 
 
-@asynccontextmanager
-async def host(concert: Concert, **environment: str) -> AsyncIterator[None]:
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "no8s_operator.host", env={**os.environ, "CONCERT_URL": concert.url, **environment}
-    )
-    try:
-        yield
-    finally:
-        process.terminate()
-        assert await asyncio.wait_for(process.wait(), 30) == 0
-
-
 async def has_action(concert: Concert, name: str) -> None:
     def look(_: int, body: Any) -> bool:
         return name in {it["name"] for it in body}
@@ -270,7 +284,7 @@ async def has_action(concert: Concert, name: str) -> None:
     await asyncio.to_thread(concert.wait_for, "/api/v1/plugins/actions", look)
 
 
-async def test_exec_as_action_plugin(concert: Concert, tmp_path: Path) -> None:
+async def test_exec_as_action_plugin(concert: Concert, tmp_path: Path, start_host: StartHost) -> None:
     make_type(concert)
     made = tmp_path / "made"
     write = f"import json,os; open({str(made)!r},'w').write(open(os.environ['NO8S_SPEC_FILE']).read());"
@@ -283,19 +297,21 @@ async def test_exec_as_action_plugin(concert: Concert, tmp_path: Path) -> None:
     }
     file = tmp_path / "commands.json"
     file.write_text(json.dumps({"commands": {"files": commands}}))
-    async with host(concert, CONCERT_EXEC_COMMANDS=str(file)):
-        await has_action(concert, "exec")
-        number = create(concert, action_plugin="exec", plugin_config={"command": "files"})
-        resource = await wait_for(concert, number, lambda it: it["status"] == "ready")
-        assert resource["outputs"] == {"file": "made"}
-        assert resource["finalizers"] == ["exec"]
-        assert json.loads(made.read_text()) == SPEC
-        (entry,) = concert.ask("GET", f"/api/v1/resources/{number}/history")[1]
-        assert (entry["plan_output"], entry["apply_output"]) == ("look", "made it")
-        bad = create(concert, "bad", action_plugin="exec", plugin_config={"command": "rm"})
-        failed = await wait_for(concert, bad, lambda it: it["status"] == "failed")
-        assert "'rm' is not configured" in failed["status_message"]
-        concert.ask("DELETE", f"/api/v1/resources/{number}")
-        path = f"/api/v1/resources/{number}"
-        await asyncio.to_thread(concert.wait_for, path, lambda status, _: status == 404)
-        assert not made.exists()
+    process = await start_host(CONCERT_URL=concert.url, CONCERT_EXEC_COMMANDS=str(file))
+    await has_action(concert, "exec")
+    number = create(concert, action_plugin="exec", plugin_config={"command": "files"})
+    resource = await wait_for(concert, number, lambda it: it["status"] == "ready")
+    assert resource["outputs"] == {"file": "made"}
+    assert resource["finalizers"] == ["exec"]
+    assert json.loads(made.read_text()) == SPEC
+    (entry,) = concert.ask("GET", f"/api/v1/resources/{number}/history")[1]
+    assert (entry["plan_output"], entry["apply_output"]) == ("look", "made it")
+    bad = create(concert, "bad", action_plugin="exec", plugin_config={"command": "rm"})
+    failed = await wait_for(concert, bad, lambda it: it["status"] == "failed")
+    assert "'rm' is not configured" in failed["status_message"]
+    concert.ask("DELETE", f"/api/v1/resources/{number}")
+    path = f"/api/v1/resources/{number}"
+    await asyncio.to_thread(concert.wait_for, path, lambda status, _: status == 404)
+    assert not made.exists()
+    process.terminate()
+    assert await asyncio.wait_for(process.wait(), 30) == 0

@@ -1,9 +1,7 @@
 """Several hosts and a thousand resources: shared, taken over, never done twice."""
 
 import asyncio
-import os
 import signal
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +10,7 @@ from typing import Any
 import aiohttp
 import pytest
 from concert import Concert
+from conftest import StartHost
 from test_host import install, search_path
 
 RESOURCES = 1000
@@ -28,12 +27,12 @@ def counted(concert_binary: str, tmp_path: Path) -> Iterator[Concert]:
 
 
 class Hosts:
-    def __init__(self, concert: Concert, folder: Path, seconds: float) -> None:
+    def __init__(self, start_host: StartHost, concert: Concert, folder: Path, seconds: float) -> None:
+        self._start_host = start_host
         self.file = folder / "counted"
         self.file.touch()
         install(folder, counting="Counting")
         self._environment = {
-            **os.environ,
             "CONCERT_URL": concert.url,
             "CONCERT_LEASE_SECONDS": str(LEASE_SECONDS),
             "COUNTING_FILE": str(self.file),
@@ -45,8 +44,7 @@ class Hosts:
 
     async def start(self, count: int) -> None:
         for _ in range(count):
-            arguments = [sys.executable, "-m", "no8s_operator.host"]
-            self.processes.append(await asyncio.create_subprocess_exec(*arguments, env=self._environment))
+            self.processes.append(await self._start_host(**self._environment))
 
     def lines(self) -> list[tuple[int, int, int]]:
         """(process, resource, generation) of every reconciliation that was begun."""
@@ -81,8 +79,10 @@ async def all_ready(concert: Concert, seconds: float) -> list[dict[str, Any]]:
     return found
 
 
-async def test_each_is_reconciled_once_per_generation(counted: Concert, tmp_path: Path, until: Any) -> None:
-    hosts = Hosts(counted, tmp_path, 0)
+async def test_each_is_reconciled_once_per_generation(
+    counted: Concert, tmp_path: Path, start_host: StartHost, until: Any
+) -> None:
+    hosts = Hosts(start_host, counted, tmp_path, 0)
     await hosts.start(2)
     await until(lambda: counted.ask("GET", "/api/v1/workers/counting")[0] == 200, 30)
     await create_all(counted)
@@ -94,8 +94,10 @@ async def test_each_is_reconciled_once_per_generation(counted: Concert, tmp_path
     await hosts.stop()
 
 
-async def test_the_dead_and_the_frozen_are_replaced(counted: Concert, tmp_path: Path, until: Any) -> None:
-    hosts = Hosts(counted, tmp_path, 0.1)
+async def test_the_dead_and_the_frozen_are_replaced(
+    counted: Concert, tmp_path: Path, start_host: StartHost, until: Any
+) -> None:
+    hosts = Hosts(start_host, counted, tmp_path, 0.1)
     await hosts.start(3)
     await until(lambda: counted.ask("GET", "/api/v1/workers/counting")[0] == 200, 30)
     creating = asyncio.create_task(create_all(counted))

@@ -77,6 +77,13 @@ impl CustomRole {
         }
     }
 
+    /// What plugin hosts need: to read and to change resources of all types.
+    pub fn of_plugin_hosts() -> Self {
+        let operations = ["READ", "UPDATE"].map(str::to_owned).to_vec();
+        let all = Permission { name: ALL.into(), version: ALL.into(), operations };
+        Self { system: Vec::new(), permissions: vec![all] }
+    }
+
     /// What it allows while there are these types.
     pub fn rules(&self, types: &[Served]) -> Vec<Rule> {
         let permissions = self.permissions.iter().flat_map(|permission| permission.rules(types));

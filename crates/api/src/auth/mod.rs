@@ -34,7 +34,7 @@ pub use jwt::{BadToken, Claims, Keys};
 pub use password::{
     BYTES_MAX as PASSWORD_BYTES_MAX, Busy, CHARACTERS_MIN as PASSWORD_CHARACTERS_MIN, Passwords,
 };
-pub use person::{Person, person_kind, role_group};
+pub use person::{PLUGIN_HOSTS, Person, person_kind, role_group};
 pub use rule::{Rule, covers};
 pub use throttle::{Attempt, Throttle};
 pub use token::{Issued, TokenError, is_known, issue, issue_for_user, sweep, token_kind};

@@ -14,6 +14,9 @@ pub fn person_kind() -> GroupKind {
     GroupKind::new("concert.dev", "User")
 }
 
+/// The group of plugin hosts, who may read and change resources of all types; their role is called so too.
+pub const PLUGIN_HOSTS: &str = "system:plugin-hosts";
+
 /// The group of everybody who has the custom role with this id. By id, which is never used again: a role
 /// of the same name that comes later is another one.
 pub fn role_group(id: u64) -> String {

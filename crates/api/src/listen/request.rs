@@ -15,10 +15,11 @@ use http_body::Body;
 use hyper::body::Incoming;
 
 use super::body::{Hold, Inbound, Outbound};
+use super::browser;
 use super::limits::Limits;
 use super::pace::Pace;
 use super::quota::{Quota, What};
-use super::{browser, refuse};
+use super::refuse::Form;
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,8 @@ impl<S> Shared<S> {
         F: Future<Output = Response<B>>,
         B: Body<Data = Bytes>,
     {
-        let mut response = match self.admit(&request, peer, pace) {
+        let form = Form::of(&request);
+        let mut response = match self.admit(&request, form, peer, pace) {
             Err(refusal) => (*refusal).map(Outbound::own),
             Ok((hold, is_watch)) => {
                 let request = request.map(|body| {
@@ -69,9 +71,8 @@ impl<S> Shared<S> {
                     Err(_) => {
                         tracing::error!("a request was answered with a panic");
                         let message = "an error of the server; see its log";
-                        let refusal =
-                            refuse::status(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message);
-                        refusal.map(Outbound::own)
+                        let code = StatusCode::INTERNAL_SERVER_ERROR;
+                        form.refuse(code, "InternalError", message).map(Outbound::own)
                     }
                 }
             }
@@ -83,6 +84,7 @@ impl<S> Shared<S> {
     fn admit(
         &self,
         request: &Request<Incoming>,
+        form: Form,
         peer: Peer,
         pace: &Arc<Pace>,
     ) -> Result<(Hold, bool), Box<Response<Bytes>>> {
@@ -90,7 +92,7 @@ impl<S> Shared<S> {
         let turn = pace.begin(is_watch);
         if let Some(port) = self.development_port {
             let rebuff = browser::check(request, port);
-            rebuff.map_err(|it| Box::new(refuse::status(it.code, it.reason, it.message)))?;
+            rebuff.map_err(|it| Box::new(form.refuse(it.code, it.reason, it.message)))?;
         }
         let length =
             request.headers().get(CONTENT_LENGTH).and_then(|it| it.to_str().ok()?.parse::<u64>().ok());
@@ -98,11 +100,11 @@ impl<S> Shared<S> {
         if length.is_some_and(|length| length > max) {
             let message = format!("Request entity too large: limit is {max}");
             let code = StatusCode::PAYLOAD_TOO_LARGE;
-            return Err(Box::new(refuse::status(code, "RequestEntityTooLarge", &message)));
+            return Err(Box::new(form.refuse(code, "RequestEntityTooLarge", &message)));
         }
         let what = if is_watch { What::Watch } else { What::Request };
         let permit = self.quota.take(what, peer.address.ip(), self.clock.elapsed());
-        let permit = permit.map_err(|too_many| Box::new(refuse::too_many(too_many.0)))?;
+        let permit = permit.map_err(|too_many| Box::new(form.too_many(too_many.0)))?;
         Ok((Hold { _turn: turn, _permit: permit }, is_watch))
     }
 }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use bytes::Buf;
 use concert_store::{Clock, Local};
 use http::request::Parts as Head;
-use http::{Method, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode, Uri};
 use tokio::sync::Semaphore;
 
 use super::admit::{Admit, Webhooks};
@@ -135,15 +135,7 @@ impl Door {
 
     /// Whether a request is for this door.
     pub(crate) fn takes(&self, head: &Head) -> bool {
-        let path = head.uri.path();
-        if matches!(path, "/health" | "/openapi.json" | "/docs") {
-            return true;
-        }
-        let Some(rest) = path.strip_prefix("/api/v1/") else { return false };
-        let first = rest.split('/').next().unwrap_or_default();
-        SEGMENTS.contains(&first)
-            || matches!(rest, "events" | "events/")
-                && events::is_asked_for(&head.method, head.uri.query(), &head.headers)
+        is_for_us(&head.method, &head.uri, &head.headers)
     }
 
     /// Answers one request. Whatever is wrong with it is said in the answer.
@@ -205,6 +197,18 @@ impl Door {
             _ => Err(Error::unknown_path()),
         }
     }
+}
+
+/// Whether a request is for this door.
+pub(crate) fn is_for_us(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
+    let path = uri.path();
+    if matches!(path, "/health" | "/openapi.json" | "/docs") {
+        return true;
+    }
+    let Some(rest) = path.strip_prefix("/api/v1/") else { return false };
+    let first = rest.split('/').next().unwrap_or_default();
+    SEGMENTS.contains(&first)
+        || matches!(rest, "events" | "events/") && events::is_asked_for(method, uri.query(), headers)
 }
 
 async fn route(call: &Call<'_>) -> Result<Response<Body>, Error> {

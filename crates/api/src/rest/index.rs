@@ -56,14 +56,23 @@ impl Index {
         if !ids.is_given(ids::RESOURCES, id).await? {
             return Ok(None);
         }
-        for kind in kinds(store) {
-            if let Some(object) = by_label(store, kind, id).await? {
-                self.note(&object);
-                return Ok(Some(object));
-            }
-        }
-        Ok(None)
+        let found = search(store, id).await?;
+        found.iter().for_each(|it| self.note(it));
+        Ok(found)
     }
+}
+
+/// Looks for a number among all resources.
+///
+/// # Errors
+/// [`Error::Unavailable`].
+pub async fn search(store: &Local, id: u64) -> Result<Option<Encoded>, Error> {
+    for kind in kinds(store) {
+        if let Some(object) = by_label(store, kind, id).await? {
+            return Ok(Some(object));
+        }
+    }
+    Ok(None)
 }
 
 /// The kinds whose objects may be resources.

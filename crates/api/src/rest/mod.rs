@@ -41,5 +41,5 @@ pub use door::{Annex, Parts};
 pub use error::{Error, Wrong};
 pub use ids::Ids;
 
-pub(crate) use door::{Door, Shared};
+pub(crate) use door::{Door, Shared, is_for_us};
 pub(crate) use events::is_stream;

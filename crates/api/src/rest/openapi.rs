@@ -39,8 +39,9 @@ fn operation(route: &Route) -> Value {
         "parameters": parameters(route), "responses": responses(route),
     });
     if !route.body.is_empty() {
-        operation["requestBody"] =
-            json!({"required": true, "content": {"application/json": {"schema": reference(route.body)}}});
+        let schema = json!({"application/json": {"schema": reference(route.body)}});
+        // All of it may be left out, and so may the body.
+        operation["requestBody"] = json!({"required": route.body != "Delay", "content": schema});
     }
     if route.who != Who::Public {
         operation["security"] = json!([{"bearer": []}]);
@@ -135,6 +136,7 @@ fn schemas() -> Value {
     let mut all = Map::new();
     let mut put = |name: &str, schema: Value| drop(all.insert(name.to_owned(), schema));
     put("Any", json!({"type": "object"}));
+    put("Delay", object(0, "delay_seconds:number"));
     put("Error", object(1, "detail:string"));
     put("Wrong", object(4, "type:string loc:texts msg:string input:Any ctx:Any"));
     put("ValidationError", json!({"type": "object", "properties": {"detail": reference("[Wrong]")}}));

@@ -77,9 +77,9 @@ impl<'a> Query<'a> {
         usize::try_from(number).unwrap_or_default()
     }
 
-    /// `limit`: at most so many.
+    /// `limit`: at most so many, which may be none.
     pub fn limit(&mut self, otherwise: i64) -> usize {
-        self.integer("limit", otherwise, 1, LIMIT_MAX)
+        self.integer("limit", otherwise, 0, LIMIT_MAX)
     }
 
     /// `offset`: so many are left out first.

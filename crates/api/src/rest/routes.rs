@@ -86,7 +86,7 @@ pub(crate) const ROUTES: &[Route] = &[
     route("PUT", "/api/v1/resources/{resource_id}", UPDATE, "Change a resource", "ResourceUpdate", (200, "Resource"), &[400, 403, 404, 409, 412], &[]),
     route("DELETE", "/api/v1/resources/{resource_id}", Permitted("DELETE"), "Ask for a resource to go", "", (202, "Accepted"), &[403, 404, 412], &[]),
     route("PUT", "/api/v1/resources/{resource_id}/finalizers", UPDATE, "Add and remove finalizers", "Finalizers", (200, "Resource"), &[403, 404, 409, 412], &[]),
-    route("POST", "/api/v1/resources/{resource_id}/reconcile", UPDATE, "Ask for a run now", "", (202, "Accepted"), &[403, 404], &[]),
+    route("POST", "/api/v1/resources/{resource_id}/reconcile", UPDATE, "Ask for a run now or after a while", "Delay", (202, "Accepted"), &[403, 404], &[]),
     route("GET", "/api/v1/resources/{resource_id}/history", READ, "What was tried, also of resources that are gone", "", (200, "[Attempt]"), &[403, 404], &["limit"]),
     route("GET", "/api/v1/resources/{resource_id}/outputs", READ, "What reconciling brought forth", "", (200, "Outputs"), &[403, 404], &[]),
     route("PUT", "/api/v1/resources/{resource_id}/outputs", UPDATE, "Set the outputs", "Any", (200, "Any"), &[403, 404, 409], &[]),

@@ -18,6 +18,8 @@ use crate::rest::{Error, Fields};
 const LIMIT_MAX: i64 = 1000;
 /// Longest wait: what idle connections survive on most ways.
 const WAIT_MAX: f64 = 60.0;
+/// Longest name of a claim: more than any sort of random number takes.
+const CLAIM_ID_MAX: usize = 128;
 /// Most items of one heartbeat.
 const BEATS_MAX: usize = 10_000;
 
@@ -25,14 +27,19 @@ impl Inner {
     pub async fn claim(&self, user: &User, worker: &str, body: &Value) -> Result<Response<Body>, Error> {
         self.permit(user, "update", worker).await?;
         let mut fields = Fields::of_optional(body)?;
-        let limit = fields.bounded_integer("limit", 1, LIMIT_MAX).unwrap_or(10);
+        let limit = fields.bounded_integer("limit", 0, LIMIT_MAX).unwrap_or(10);
         let wait = fields.number("wait_seconds").unwrap_or_default().clamp(0.0, WAIT_MAX);
         let host = fields.text("host_id").unwrap_or("unnamed");
         let kinds = fields.texts("resource_types");
+        let id = fields.text("claim_id").filter(|it| !it.is_empty());
+        if id.is_some_and(|it| it.len() > CLAIM_ID_MAX) {
+            fields.refuse("claim_id", "claim_id must have at most 128 characters");
+        }
         fields.check()?;
         self.worker(worker).await?;
         let kinds: Option<BTreeSet<Arc<str>>> = kinds.map(|it| it.into_iter().map(Arc::from).collect());
-        if kinds.as_ref().is_some_and(BTreeSet::is_empty) {
+        // Nothing of anything is there at once.
+        if limit == 0 || kinds.as_ref().is_some_and(BTreeSet::is_empty) {
             return Ok(answer(StatusCode::OK, &json!({"items": []})));
         }
         let ask = Ask {
@@ -40,6 +47,7 @@ impl Inner {
             limit: usize::try_from(limit).unwrap_or(1),
             wait: Duration::from_secs_f64(wait),
             kinds,
+            id: id.map(Arc::from),
         };
         let claimed = self.parts.board.claim(worker, ask).await;
         let items: Vec<Value> = claimed.iter().map(|it| self.lent(it)).collect();

@@ -20,6 +20,9 @@ use crate::rest::{Annex, Call, Error};
 /// How a resource is shown.
 pub type Show = Arc<dyn Fn(&Object) -> Value + Send + Sync>;
 
+/// How many items of a worker are due and with no host yet.
+pub type Waiting = Arc<dyn Fn(&str) -> usize + Send + Sync>;
+
 /// What the door is made of.
 #[derive(Clone)]
 pub struct Parts {
@@ -37,6 +40,8 @@ pub struct Parts {
     pub rules: Rules,
     /// How a resource is shown to hosts.
     pub show: Show,
+    /// What waits for hosts.
+    pub waiting: Waiting,
 }
 
 /// The routes of workers. Cheap to clone.

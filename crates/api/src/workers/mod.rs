@@ -17,4 +17,4 @@ mod single;
 #[cfg(test)]
 mod tests;
 
-pub use door::{Door, Parts, Show};
+pub use door::{Door, Parts, Show, Waiting};

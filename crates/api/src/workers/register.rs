@@ -1,8 +1,8 @@
 //! Workers come, are shown, and go.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
+use concert_engine::workers::HostView;
 use concert_model::no8s::names;
 use concert_model::{GroupKind, Object, ObjectKey, name, time};
 use concert_store::{By, Delete, Error as StoreError, PageRequest, Query, Store};
@@ -14,8 +14,8 @@ use crate::auth::User;
 use crate::kube::Body;
 use crate::rest::{Error, Fields};
 
-/// Without a word from any host for so long, a worker is not ready.
-const SILENCE_MAX: Duration = Duration::from_secs(60);
+/// Tries at a registration: nobody but us writes the status of a worker meanwhile.
+const TRIES_MAX: usize = 8;
 
 /// Fields of a registration and of the object: with the same meaning, in the words of each.
 const NUMBERS: [(&str, &str, i64); 4] = [
@@ -110,28 +110,30 @@ impl Inner {
             return Ok((store.create(object, &by).await?.decode(), StatusCode::CREATED));
         };
         let mut object = known.clone();
-        object.set("spec", spec);
-        Ok((store.update(object, &by).await?.decode(), StatusCode::OK))
+        for _ in 0..TRIES_MAX {
+            object.set("spec", spec.clone());
+            match store.update(object, &by).await {
+                Err(StoreError::Conflict { .. }) => object = self.worker(worker).await?,
+                written => return Ok((written?.decode(), StatusCode::OK)),
+            }
+        }
+        Err(Error::conflict("the worker is being changed by somebody else"))
     }
 
     fn shown(&self, worker: &Object) -> Value {
         let view = self.parts.board.view(called(worker));
-        let is_ready = view.hosts.iter().any(|it| it.silent_for < SILENCE_MAX);
-        let hosts: Vec<Value> = view
-            .hosts
-            .iter()
-            .map(|it| {
-                let status = if it.silent_for < SILENCE_MAX { "Ready" } else { "NotReady" };
-                let last_seen = time::micros(it.last_seen);
-                json!({"host_id": it.host, "last_seen": last_seen, "leases": it.leases, "status": status})
-            })
-            .collect();
+        let host = |it: &HostView| {
+            let last_seen = time::micros(it.last_seen);
+            json!({"host_id": it.host, "last_seen": last_seen, "leases": it.leases, "status": it.phase()})
+        };
+        let hosts: Vec<Value> = view.hosts.iter().map(host).collect();
         let mut shown = json!({
             "name": called(worker),
             "handles": handles_shown(worker.spec()),
-            "status": if is_ready { "Ready" } else { "NotReady" },
+            "status": view.phase(),
             "hosts": hosts,
             "running": view.leases,
+            "waiting": (self.parts.waiting)(called(worker)),
         });
         for (field, stored, _) in NUMBERS {
             shown[field] = worker.spec()[stored].clone();

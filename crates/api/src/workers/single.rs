@@ -1,8 +1,7 @@
 //! One write to one resource: by its worker with a fence, or by a user while nobody has it.
 
-use concert_model::no8s::{is_ours, names};
-use concert_model::{LabelSelector, ObjectKey};
-use concert_store::{By, PageRequest, Query, Store};
+use concert_model::ObjectKey;
+use concert_store::{By, Store};
 use http::{Response, StatusCode};
 use serde_json::Value;
 
@@ -12,7 +11,7 @@ use super::op::Op;
 use crate::auth::{Access, User};
 use crate::kube::Body;
 use crate::rest::error::NOT_PERMITTED;
-use crate::rest::{Error, Fields, Wrong};
+use crate::rest::{Error, Fields, Wrong, index};
 
 impl Inner {
     /// `PUT /resources/{id}/status`, `/outputs`, `/conditions/{kind}`.
@@ -67,15 +66,7 @@ impl Inner {
 
     /// The resource with this number.
     pub async fn find(&self, id: u64) -> Result<Option<ObjectKey>, Error> {
-        let labels = LabelSelector::label(names::ID, &id.to_string());
-        for kind in self.parts.store.kinds().iter().filter(|it| is_ours(&it.group_kind.group)) {
-            let query = Query::all(kind.group_kind.clone()).with_labels(labels.clone());
-            let page = self.parts.store.list(&query, &PageRequest::whole()).await?;
-            if let Some(object) = page.items.first() {
-                return Ok(Some(object.key().clone()));
-            }
-        }
-        Ok(None)
+        Ok(index::search(&self.parts.store, id).await?.map(|it| it.key().clone()))
     }
 
     async fn permit_update(&self, user: &User, key: &ObjectKey) -> Result<(), Error> {

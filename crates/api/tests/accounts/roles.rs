@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use concert_api::auth::PLUGIN_HOSTS;
 use concert_model::{GroupKind, ObjectKey};
 use concert_store::{Error, Store};
 use serde_json::{Value, json};
@@ -224,4 +225,32 @@ async fn system_permissions_let_one_look_at_webhooks_and_plugins() {
     assert_eq!(code(&bob, "/api/v1/admission-webhooks").await, 403);
     assert_eq!(code(&ann, "/api/v1/plugins/actions").await, 403);
     assert_eq!(code(&bob, "/api/v1/plugins/actions").await, 200);
+}
+
+#[tokio::test]
+async fn a_plugin_host_reads_and_changes_resources_of_every_type_and_version_and_makes_none() {
+    let stage = Stage::new().await;
+    stage.worker("dns", "DnsRecord").await;
+    let host = stage.token("system:plugin-host", &[PLUGIN_HOSTS]).await;
+    let record = |version: &str| {
+        json!({"name": format!("record-{version}"), "resource_type_name": "DnsRecord",
+        "resource_type_version": version, "spec": {"a": 1}})
+    };
+    for version in ["v1", "v2", "v3beta1"] {
+        type_of(&stage, "DnsRecord", version).await;
+        let id = stage.post("/resources", record(version)).await.expect(201)["id"].clone();
+        let path = format!("/api/v1/resources/{id}");
+        stage.ask(&host, "GET", &path, Value::Null).await.expect(200);
+        stage.ask(&host, "POST", &format!("{path}/reconcile"), Value::Null).await.expect(202);
+        assert_eq!(
+            stage.ask(&host, "DELETE", &path, Value::Null).await.detail(403),
+            "Insufficient permissions"
+        );
+    }
+    let seen = stage.ask(&host, "GET", "/api/v1/resources", Value::Null).await.expect(200);
+    assert_eq!(seen.as_array().unwrap().len(), 3);
+    stage.ask(&host, "POST", "/api/v1/resources", record("v2")).await.expect(403);
+    stage.ask(&host, "GET", "/api/v1/users", Value::Null).await.expect(403);
+    let stranger = stage.token("somebody", &[]).await;
+    stage.ask(&stranger, "GET", "/api/v1/resources/1", Value::Null).await.expect(403);
 }

@@ -205,6 +205,15 @@ impl Stage {
         self.store.create(Object::from_value(object).unwrap(), &By::actor("test")).await.unwrap();
     }
 
+    /// Somebody in charge of a type.
+    pub async fn worker(&self, name: &str, resource_type: &str) {
+        self.put_object(
+            json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Worker", "metadata": {"name": name},
+            "spec": {"handles": [{"resourceType": resource_type}]}}),
+        )
+        .await;
+    }
+
     /// Lets a name do this, everywhere.
     pub async fn allow(&self, user: &str, rules: Value) {
         let api_version = format!("{RBAC}/v1");

@@ -111,12 +111,7 @@ async fn a_webhook_that_must_answer_and_does_not_refuses_on_both_doors() {
     let stage = Stage::new().await;
     let kind = json!({"name": "DnsRecord", "version": "v1", "schema": {"type": "object"}});
     stage.post("/resource-types", kind).await.expect(201);
-    stage
-        .put_object(
-            json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Worker", "metadata": {"name": "dns"},
-        "spec": {"handles": [{"resourceType": "DnsRecord"}]}}),
-        )
-        .await;
+    stage.worker("dns", "DnsRecord").await;
     stage
         .post("/admission-webhooks", webhook("gate", json!({"webhook_url": "http://127.0.0.1:1/"})))
         .await

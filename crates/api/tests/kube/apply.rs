@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Reply, Stage, WIDGETS, widget};
+use crate::shared::client::Reply;
+use crate::stage::{Stage, WIDGETS, widget};
 
 async fn apply(stage: &Stage, query: &str, object: &Value) -> Reply {
     let path = format!("{WIDGETS}/a?{query}");

@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{Reply, Stage, WIDGETS, widget};
+use crate::shared::client::Reply;
+use crate::stage::{Stage, WIDGETS, widget};
 
 async fn delete_with(stage: &Stage, path: &str, options: &Value) -> Reply {
     stage.send("DELETE", path, &[("content-type", "application/json")], options.to_string()).await

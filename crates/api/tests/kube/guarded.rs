@@ -6,7 +6,8 @@ use concert_model::{GroupKind, Object, ObjectKey};
 use concert_store::{By, Delete, PageRequest, Query, Store};
 use serde_json::{Value, json};
 
-use crate::stage::{Reply, Stage, WIDGETS, Watch, widget};
+use crate::shared::client::Reply;
+use crate::stage::{Stage, WIDGETS, Watch, widget};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 

@@ -14,6 +14,8 @@ mod own;
 mod patch;
 mod refusals;
 mod reviews;
+#[path = "../shared/mod.rs"]
+mod shared;
 mod stage;
 mod status;
 mod watch;

@@ -1,48 +1,30 @@
 //! An API with one custom kind, and a client of it.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use concert_api::audit::Audit;
 use concert_api::auth::{Gate, issue_for_user};
 use concert_api::kube::{Api, Body, Extensions, Limits, Parts};
 use concert_store::backend::memory::Memory;
 use concert_store::conformance::HandClock;
 use concert_store::{By, Chance, Config, Local};
-use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt, Full};
+use http::Response;
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
+
+use crate::shared::client::{Client, Reply};
 
 pub const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 
 pub struct Stage {
-    pub api: Api,
+    client: Client,
     pub store: Local,
     pub clock: Arc<HandClock>,
 }
 
-/// An answer that has come to its end.
-#[derive(Debug)]
-pub struct Reply {
-    pub code: u16,
-    pub headers: HeaderMap,
-    pub bytes: Bytes,
-}
-
 impl Reply {
-    #[track_caller]
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.bytes).unwrap_or_else(|e| panic!("{e}: {:?}", self.bytes))
-    }
-
-    /// The JSON of an answer with this code.
-    #[track_caller]
-    pub fn expect(&self, code: u16) -> Value {
-        assert_eq!(self.code, code, "{}", String::from_utf8_lossy(&self.bytes));
-        self.json()
-    }
-
     /// Code, reason and message of a refusal.
     #[track_caller]
     pub fn refusal(&self) -> (u16, String, String) {
@@ -83,7 +65,7 @@ impl Stage {
         let open = Self::new().await;
         let gate = Gate::guarded(open.store.clone(), open.clock.clone());
         let api = api(&open.store, gate, &open.clock, Limits::default(), Arc::new(()));
-        Self { api, ..open }
+        Self { client: Client { api }, ..open }
     }
 
     /// A token for somebody.
@@ -100,61 +82,11 @@ impl Stage {
         config.bookmark_every = Duration::from_secs(60);
         let store = Local::open(Arc::new(Memory::new()), config).unwrap();
         let api = api(&store, Gate::open(), &clock, limits, extensions);
-        Self { api, store, clock }
-    }
-
-    /// Sends anything.
-    pub async fn send(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: impl Into<Bytes>,
-    ) -> Reply {
-        let response = self.start(method, path, headers, body).await;
-        let (head, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        Reply { code: head.status.as_u16(), headers: head.headers, bytes }
-    }
-
-    /// Sends anything and leaves the answer's body to the caller.
-    pub async fn start(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: impl Into<Bytes>,
-    ) -> Response<Body> {
-        let mut request = Request::builder().method(method).uri(path);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        self.api.handle(request.body(Full::new(body.into())).unwrap()).await
-    }
-
-    pub async fn get(&self, path: &str) -> Reply {
-        self.send("GET", path, &[], "").await
+        Self { client: Client { api }, store, clock }
     }
 
     pub async fn get_as(&self, path: &str, accept: &str) -> Reply {
         self.send("GET", path, &[("accept", accept)], "").await
-    }
-
-    pub async fn post(&self, path: &str, body: &Value) -> Reply {
-        self.send("POST", path, &[("content-type", "application/json")], body.to_string()).await
-    }
-
-    pub async fn put(&self, path: &str, body: &Value) -> Reply {
-        self.send("PUT", path, &[("content-type", "application/json")], body.to_string()).await
-    }
-
-    pub async fn patch(&self, path: &str, kind: &str, body: &Value) -> Reply {
-        let content_type = format!("application/{kind}");
-        self.send("PATCH", path, &[("content-type", &content_type)], body.to_string()).await
-    }
-
-    pub async fn delete(&self, path: &str) -> Reply {
-        self.send("DELETE", path, &[], "").await
     }
 
     /// Makes a widget and gives what was stored.
@@ -172,6 +104,14 @@ impl Stage {
         let response = self.start("GET", path, &[("accept", accept)], "").await;
         assert_eq!(response.status(), 200, "{path}");
         Watch::new(response)
+    }
+}
+
+impl Deref for Stage {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
     }
 }
 

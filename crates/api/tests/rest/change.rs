@@ -1,5 +1,6 @@
 //! `/api/v1/resources`: changing.
 
+use concert_model::time;
 use serde_json::json;
 
 use crate::stage::{RECORDS, RESOURCES, Stage, spec};
@@ -105,4 +106,30 @@ async fn a_run_can_be_asked_for() {
     assert!(object["metadata"]["annotations"]["no8s.concert.dev/reconcile-at"].is_string());
     let shown = stage.get(&format!("{RESOURCES}/1")).await.expect(200);
     assert_eq!((&shown["generation"], &shown["status"]), (&json!(1), &json!("ready")));
+}
+
+#[tokio::test]
+async fn a_run_can_be_asked_for_after_a_while() {
+    let stage = Stage::new().await;
+    stage.record("a").await;
+    stage.make_ready("a").await;
+    let path = format!("{ONE}/reconcile");
+    let next = async || {
+        let shown = stage.get(ONE).await.expect(200);
+        time::parse(&format!("{}Z", shown["next_reconcile_time"].as_str().unwrap())).unwrap()
+    };
+    stage.send("POST", &path, &[], "").await.expect(202);
+    let now = next().await;
+    stage.post(&path, &json!({"delay_seconds": 7200})).await.expect(202);
+    let late = next().await;
+    assert_eq!(late.duration_since(now).as_secs(), 7200);
+    for body in [
+        json!({"delay_seconds": -1}),
+        json!({"delay_seconds": 1e9}),
+        json!({"delay_seconds": "1"}),
+        json!([]),
+    ] {
+        stage.post(&path, &body).await.expect(422);
+    }
+    assert_eq!(next().await, late);
 }

@@ -13,7 +13,7 @@ fn object(name: &str, spec: Value) -> Value {
 }
 
 /// Code and message of a refusal in the shape of Kubernetes.
-fn status(reply: &crate::stage::Reply) -> (u16, String) {
+fn status(reply: &crate::shared::client::Reply) -> (u16, String) {
     let said = reply.json();
     assert_eq!(said["kind"], "Status", "{said}");
     (reply.code, said["message"].as_str().unwrap().to_owned())

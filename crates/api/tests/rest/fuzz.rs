@@ -1,22 +1,38 @@
 //! Requests made up from this door's own description, and broken in every part.
 //!
 //! Whatever is sent, the answer is one that a client can read, never a failure of the server; and what
-//! is refused has changed nothing.
+//! is refused has changed nothing. Workers, logins, users, roles and webhooks are there as well.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use proptest::prelude::*;
 use proptest::sample::{Index, select};
-use proptest::test_runner::{Config, TestRng, TestRunner};
 use serde_json::{Value, json};
 
+use crate::shared::fuzz::{self, Operation};
 use crate::stage::{Stage, dns_type, record};
 
-/// Bounded: a few seconds on a slow machine.
-const REQUESTS: u32 = 1_500;
+/// Values of parameters that mean something somewhere.
+const WORDS: [&str; 12] = [
+    "",
+    "true",
+    "0",
+    "1",
+    "-1",
+    "ready",
+    "manual",
+    "mutating",
+    "a=b",
+    "a in (b)",
+    "DnsRecord",
+    "99999999999999999999",
+];
 
 /// Parts of bodies that are broken.
-const PLACES: [&str; 14] = [
+const PLACES: [&str; 39] = [
     "",
     "/name",
     "/version",
@@ -31,6 +47,31 @@ const PLACES: [&str; 14] = [
     "/plugin_config",
     "/metadata",
     "/add",
+    "/delay_seconds",
+    "/handles",
+    "/handles/0",
+    "/handles/0/resource_type",
+    "/concurrency",
+    "/host_id",
+    "/limit",
+    "/wait_seconds",
+    "/claim_id",
+    "/writes",
+    "/writes/0",
+    "/writes/0/op",
+    "/writes/0/fence",
+    "/results/0",
+    "/items",
+    "/username",
+    "/password",
+    "/custom_role_id",
+    "/permissions",
+    "/permissions/0/operations",
+    "/system_permissions",
+    "/webhook_url",
+    "/webhook_type",
+    "/operations",
+    "/timeout_seconds",
 ];
 
 #[derive(Clone, Debug)]
@@ -45,13 +86,8 @@ struct Shot {
 
 fn shots() -> impl Strategy<Value = Shot> {
     let segment = prop_oneof![
-        5 => select(vec!["1", "2", "DnsRecord", "v1", "a"]).prop_map(str::to_owned),
+        5 => select(vec!["1", "2", "DnsRecord", "v1", "a", "dns_record"]).prop_map(str::to_owned),
         1 => "[a-zA-Z0-9%._~:+-]{0,12}",
-    ];
-    let value = prop_oneof![
-        select(vec!["", "true", "0", "1", "-1", "ready", "a=b", "a in (b)", "99999999999999999999"])
-            .prop_map(str::to_owned),
-        "[a-zA-Z0-9=,()!%+.-]{0,20}",
     ];
     let header = select(vec![
         ("content-type", "application/json"),
@@ -65,12 +101,11 @@ fn shots() -> impl Strategy<Value = Shot> {
         ("last-event-id", "-1"),
         ("authorization", "Bearer x"),
     ]);
-    let methods = select(vec!["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]);
     (
         any::<Index>(),
-        proptest::option::weighted(0.2, methods),
+        fuzz::methods(),
         proptest::collection::vec(segment, 4),
-        proptest::collection::vec((any::<Index>(), value), 0..3),
+        fuzz::values(&WORDS),
         proptest::collection::vec(header, 0..3),
         bodies(),
     )
@@ -85,105 +120,106 @@ fn shots() -> impl Strategy<Value = Shot> {
 }
 
 fn bodies() -> impl Strategy<Value = Vec<u8>> {
-    let junk = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any::<i64>().prop_map(Value::from),
-        any::<f64>().prop_map(Value::from),
-        ".{0,10}".prop_map(Value::from),
-        Just(json!([])),
-        Just(json!({})),
-        Just(json!({"$ref": "#"})),
-        Just(json!({"allOf": [{"$ref": "#/properties"}], "default": {"a": 1}})),
-        Just(json!(["x", 1])),
+    let odd = vec![
+        json!({"$ref": "#"}),
+        json!({"allOf": [{"$ref": "#/properties"}], "default": {"a": 1}}),
+        json!(["x", 1]),
+        json!("READ"),
+        json!("http://169.254.169.254/"),
     ];
-    let broken = (any::<bool>(), proptest::collection::vec((select(PLACES.to_vec()), junk), 0..3));
-    let broken = broken.prop_map(|(is_type, changes)| {
-        let mut body = if is_type { dns_type("v3") } else { record("b") };
-        for (field, value) in [
-            ("action_plugin", Value::Null),
-            ("plugin_config", json!({})),
-            ("metadata", json!({})),
-            ("add", json!(["x"])),
-        ] {
-            body[field] = value;
-        }
-        for (path, value) in changes {
-            if let Some(place) = body.pointer_mut(path) {
-                *place = value;
-            }
-        }
-        body.to_string().into_bytes()
-    });
-    let cut = (broken.clone(), any::<Index>()).prop_map(|(mut body, at)| {
-        body.truncate(at.index(body.len() + 1));
+    fuzz::bodies(whole(), &PLACES, odd)
+}
+
+/// One of each that some route takes. What a route does not know it leaves alone, so each has the fields of
+/// all others as well, and most of them reach further than the first check wherever they are sent.
+fn whole() -> Vec<Value> {
+    let each = each();
+    let mut all = json!({});
+    each.iter().for_each(|it| extend(&mut all, it));
+    let completed = |it: &Value| {
+        let mut body = all.clone();
+        extend(&mut body, it);
         body
-    });
-    prop_oneof![4 => broken, 1 => cut, 1 => proptest::collection::vec(any::<u8>(), 0..60)]
+    };
+    each.iter().map(completed).collect()
 }
 
-type Operation = (String, String, Vec<String>);
+fn extend(body: &mut Value, more: &Value) {
+    body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+}
 
-/// Path, method and parameters of every operation that is described.
-async fn operations(stage: &Stage) -> Vec<Operation> {
-    let document = stage.get("/openapi.json").await.expect(200);
-    let mut all = Vec::new();
-    for (path, methods) in document["paths"].as_object().unwrap() {
-        for (method, operation) in methods.as_object().unwrap() {
-            let parameters = operation["parameters"].as_array().into_iter().flatten();
-            let names = parameters.map(|it| it["name"].as_str().unwrap().to_owned()).collect();
-            all.push((path.clone(), method.to_uppercase(), names));
-        }
+fn each() -> Vec<Value> {
+    let mut resource = record("b");
+    for (field, value) in
+        [("action_plugin", Value::Null), ("plugin_config", json!({})), ("metadata", json!({}))]
+    {
+        resource[field] = value;
     }
-    all
+    let write = json!({"item": "1", "fence": 1, "op": "status", "status": "ready"});
+    vec![
+        dns_type("v3"),
+        resource,
+        json!({"add": ["x"], "remove": [], "delay_seconds": 0}),
+        json!({"name": "w", "handles": [{"resource_type": "Other"}], "host_id": "h", "concurrency": 1}),
+        json!({"limit": 1, "wait_seconds": 0, "host_id": "h", "claim_id": "c"}),
+        json!({"writes": [write], "results": [{"item": "1", "fence": 1, "outcome": "ready"}], "items": []}),
+        json!({"status": "ready", "reason": "R", "outputs": {}, "fence": 1}),
+        json!({"username": "ann", "password": "correct horse", "custom_role_id": null, "is_admin": false}),
+        json!({"name": "r", "system_permissions": ["view_plugins"], "permissions": [{"operations": ["READ"]}]}),
+        json!({"name": "hook", "webhook_url": "http://127.0.0.1:1/", "webhook_type": "validating",
+            "operations": ["CREATE"], "failure_policy": "Ignore", "timeout_seconds": 1}),
+    ]
 }
 
-async fn shoot(stage: &Stage, operations: &[Operation], shot: &Shot) -> (u16, Option<Bytes>) {
+async fn shoot(stage: &Stage, operations: &[Operation], shot: &Shot) -> (String, u16, Option<Bytes>) {
     let (path, method, parameters) = shot.operation.get(operations);
     let mut filled = shot.segments.iter();
     let segment =
         |part: &str| if part.starts_with('{') { filled.next().unwrap().clone() } else { part.to_owned() };
     let path = path.split('/').map(segment).collect::<Vec<_>>().join("/");
-    let odd = ["limit", "nonsense"].map(String::from);
-    let names: Vec<&String> = parameters.iter().chain(&odd).collect();
-    let query: Vec<String> =
-        shot.params.iter().map(|(name, value)| format!("{}={value}", name.get(&names))).collect();
-    let uri = format!("{path}?{}", query.join("&"));
-    if uri.parse::<http::Uri>().is_err() {
-        return (400, None);
-    }
+    let Some(uri) = fuzz::address(&path, &shot.params, parameters, &["limit", "nonsense"]) else {
+        return (path, 400, None);
+    };
     let response = stage.start(shot.method.unwrap_or(method), &uri, &shot.headers, shot.body.clone()).await;
     let code = response.status().as_u16();
     // A stream that was let in goes on.
     if response.headers().get("content-type").is_some_and(|it| it == "text/event-stream") {
-        return (code, None);
+        return (path, code, None);
     }
-    (code, Some(response.into_body().collect().await.unwrap().to_bytes()))
+    (path, code, Some(response.into_body().collect().await.unwrap().to_bytes()))
 }
 
 #[test]
 fn whatever_is_sent_is_answered_and_what_is_refused_changed_nothing() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let stage = runtime.block_on(Stage::new());
+    let stage = runtime.block_on(Stage::whole());
     runtime.block_on(stage.record("a"));
-    let operations = runtime.block_on(operations(&stage));
-    let config = Config { cases: REQUESTS, failure_persistence: None, ..Config::default() };
+    let operations = fuzz::operations(&runtime.block_on(stage.get("/openapi.json")).expect(200));
     let position = || runtime.block_on(stage.store.newest()).unwrap();
-    TestRunner::new_with_rng(config, TestRng::deterministic_rng(Default::default()))
+    let made = RefCell::new(BTreeSet::new());
+    fuzz::runner()
         .run(&shots(), |shot| {
             let before = position();
-            let (code, body) = runtime.block_on(shoot(&stage, &operations, &shot));
-            prop_assert!(code < 500, "{code}: {body:?}");
+            let (path, code, body) = runtime.block_on(shoot(&stage, &operations, &shot));
+            // There is no directory to ask, which is what the contract has this code for.
+            let is_meant = code == 503 && path == "/api/v1/users/ldap-sync";
+            prop_assert!(code < 500 || is_meant, "{path}: {code}: {body:?}");
+            if code == 201 {
+                made.borrow_mut().extend(path.split('/').nth(3).map(str::to_owned));
+            }
             if code >= 400 {
-                prop_assert_eq!(before, position());
+                prop_assert_eq!(before, position(), "{}: {}: {:?}", path, code, body);
                 if let Some(body) = body {
                     let said: Value = serde_json::from_slice(&body).unwrap_or_default();
                     // Without its id, /api/v1/events with a limit is Kubernetes'.
                     let is_told = said.get("detail").is_some() || said["kind"] == "Status";
-                    prop_assert!(is_told, "{code}: {body:?}");
+                    prop_assert!(is_told, "{path}: {code}: {body:?}");
                 }
             }
             Ok(())
         })
         .unwrap();
+    // Not everything is stopped by the first check.
+    let sorts = ["resource-types", "resources", "workers", "users", "custom-roles", "admission-webhooks"];
+    assert_eq!(made.into_inner(), sorts.map(str::to_owned).into());
 }

@@ -5,7 +5,8 @@ use concert_store::{By, Store};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::stage::{RESOURCES, Reply, Stage, TYPES, dns_type, record};
+use crate::shared::client::Reply;
+use crate::stage::{RESOURCES, Stage, TYPES, dns_type, record};
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 

@@ -10,5 +10,7 @@ mod fuzz;
 mod guarded;
 mod list;
 mod resources;
+#[path = "../shared/mod.rs"]
+mod shared;
 mod stage;
 mod types;

@@ -54,6 +54,7 @@ async fn the_checks_come_in_their_order() {
     body["spec"] = spec();
     let created = stage.post(RESOURCES, &body).await.expect(201);
     assert_eq!((&created["action_plugin"], &created["finalizers"]), (&json!("exec"), &json!(["exec"])));
+    assert_eq!(created["id"], 1, "what was refused has used up no number");
 }
 
 #[tokio::test]

@@ -1,20 +1,23 @@
 //! Both doors on one store, a worker, and a client.
 
+use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
-use bytes::Bytes;
 use concert_api::audit::Audit;
-use concert_api::auth::{Gate, issue_for_user};
-use concert_api::kube::{Api, Body, Limits, Parts};
-use concert_api::rest::{self, Ids, Node};
+use concert_api::auth::{Gate, Keys, issue_for_user};
+use concert_api::kube::{Api, Limits, Parts};
+use concert_api::rest::{self, Accounts, Ids, Node, auth, view};
+use concert_api::workers::{self, Door};
+use concert_engine::workers::Board;
 use concert_model::{Object, Timestamp};
 use concert_store::backend::memory::Memory;
 use concert_store::conformance::HandClock;
 use concert_store::local::AttemptRecord;
 use concert_store::{By, Chance, Clock, Config, ItemKey, Local, Store};
-use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
+
+use crate::shared::client::{Client, Reply};
 
 /// The kinds of workers, users, roles and webhooks.
 const DEFINITIONS: &str = include_str!("../../../../deploy/crds/no8s.yaml");
@@ -24,33 +27,13 @@ pub const RESOURCES: &str = "/api/v1/resources";
 pub const RECORDS: &str = "/apis/no8s.concert.dev/v1/dnsrecords";
 
 pub struct Stage {
-    pub api: Api,
+    client: Client,
     pub store: Local,
     pub clock: Arc<HandClock>,
     pub ids: Ids,
 }
 
-/// An answer that has come to its end.
-#[derive(Debug)]
-pub struct Reply {
-    pub code: u16,
-    pub headers: HeaderMap,
-    pub bytes: Bytes,
-}
-
 impl Reply {
-    #[track_caller]
-    pub fn json(&self) -> Value {
-        serde_json::from_slice(&self.bytes).unwrap_or_else(|e| panic!("{e}: {:?}", self.bytes))
-    }
-
-    /// The JSON of an answer with this code.
-    #[track_caller]
-    pub fn expect(&self, code: u16) -> Value {
-        assert_eq!(self.code, code, "{}", String::from_utf8_lossy(&self.bytes));
-        if self.bytes.is_empty() { Value::Null } else { self.json() }
-    }
-
     /// Code and detail of a refusal.
     #[track_caller]
     pub fn refusal(&self) -> (u16, String) {
@@ -97,16 +80,45 @@ impl Stage {
             store.create(Object::from_value(definition).unwrap(), &By::actor("test")).await.unwrap();
         }
         let ids = Ids::new(store.clone());
-        let api = api(&store, Gate::open(), &clock, &ids);
-        Self { api, store, clock, ids }
+        let api = api(&store, Gate::open(), &clock, &ids, None);
+        Self { client: Client { api }, store, clock, ids }
     }
 
     /// The same, with authentication. What is sent without a token is anonymous.
     pub async fn guarded() -> Self {
         let open = Self::new().await;
         let gate = Gate::guarded(open.store.clone(), open.clock.clone());
-        let api = api(&open.store, gate, &open.clock, &open.ids);
-        Self { api, ..open }
+        let api = api(&open.store, gate, &open.clock, &open.ids, None);
+        Self { client: Client { api }, ..open }
+    }
+
+    /// The same as new, with the routes of workers, logins, users, roles and webhooks. There is no work:
+    /// who claims is sent away.
+    pub async fn whole() -> Self {
+        let open = Self::new().await;
+        let (store, clock, gate) = (&open.store, &open.clock, Gate::open());
+        let board = Board::new(clock.clone());
+        board.close();
+        let workers = Door::new(workers::Parts {
+            store: store.clone(),
+            gate: gate.clone(),
+            clock: clock.clone(),
+            chance: Chance::seeded(3),
+            board,
+            rules: Default::default(),
+            show: Arc::new(view::resource),
+            waiting: Arc::new(|_| 0),
+        });
+        let accounts = Accounts::new(auth::Parts {
+            store: store.clone(),
+            gate: gate.clone(),
+            clock: clock.clone(),
+            chance: Chance::seeded(4),
+            ids: open.ids.clone(),
+            keys: Some(Keys::new(b"a secret", Duration::from_secs(3600))),
+        });
+        let api = api(store, gate, clock, &open.ids, Some((workers, accounts)));
+        Self { client: Client { api }, ..open }
     }
 
     /// A token for somebody.
@@ -120,56 +132,6 @@ impl Stage {
         let worker = json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Worker",
             "metadata": {"name": name.replace('_', "-")}, "spec": {"name": name, "handles": handles}});
         self.store.create(Object::from_value(worker).unwrap(), &By::actor("test")).await.unwrap();
-    }
-
-    /// Sends anything.
-    pub async fn send(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: impl Into<Bytes>,
-    ) -> Reply {
-        let response = self.start(method, path, headers, body).await;
-        let (head, body) = response.into_parts();
-        let bytes = body.collect().await.unwrap().to_bytes();
-        Reply { code: head.status.as_u16(), headers: head.headers, bytes }
-    }
-
-    /// Sends anything and leaves the answer's body to the caller.
-    pub async fn start(
-        &self,
-        method: &str,
-        path: &str,
-        headers: &[(&str, &str)],
-        body: impl Into<Bytes>,
-    ) -> Response<Body> {
-        let mut request = Request::builder().method(method).uri(path);
-        for (name, value) in headers {
-            request = request.header(*name, *value);
-        }
-        self.api.handle(request.body(Full::new(body.into())).unwrap()).await
-    }
-
-    pub async fn get(&self, path: &str) -> Reply {
-        self.send("GET", path, &[("accept", "*/*")], "").await
-    }
-
-    pub async fn post(&self, path: &str, body: &Value) -> Reply {
-        self.send("POST", path, &[("content-type", "application/json")], body.to_string()).await
-    }
-
-    pub async fn put(&self, path: &str, body: &Value) -> Reply {
-        self.send("PUT", path, &[("content-type", "application/json")], body.to_string()).await
-    }
-
-    pub async fn patch(&self, path: &str, kind: &str, body: &Value) -> Reply {
-        let content_type = format!("application/{kind}");
-        self.send("PATCH", path, &[("content-type", &content_type)], body.to_string()).await
-    }
-
-    pub async fn delete(&self, path: &str) -> Reply {
-        self.send("DELETE", path, &[], "").await
     }
 
     /// Makes a DNS record and gives it as it was shown.
@@ -196,7 +158,7 @@ impl Stage {
             outcome: "done".into(),
             message: "Synced".into(),
             reasons: Vec::new(),
-            duration: std::time::Duration::from_millis(1500),
+            duration: Duration::from_millis(1500),
             details,
         };
         let item = ItemKey { controller: "no8s".into(), item: id.to_string().into() };
@@ -204,7 +166,21 @@ impl Stage {
     }
 }
 
-fn api(store: &Local, gate: Gate, clock: &Arc<HandClock>, ids: &Ids) -> Api {
+impl Deref for Stage {
+    type Target = Client;
+
+    fn deref(&self) -> &Client {
+        &self.client
+    }
+}
+
+fn api(
+    store: &Local,
+    gate: Gate,
+    clock: &Arc<HandClock>,
+    ids: &Ids,
+    annexes: Option<(Door, Accounts)>,
+) -> Api {
     let node =
         Node { id: "here:1:x".into(), hostname: "here".into(), pid: 1, started_at: Timestamp::UNIX_EPOCH };
     let parts = Parts {
@@ -216,16 +192,18 @@ fn api(store: &Local, gate: Gate, clock: &Arc<HandClock>, ids: &Ids) -> Api {
         audit: Audit::off(),
         limits: Limits::default(),
     };
-    Api::with_rest(
-        parts,
-        rest::Parts {
-            ids: ids.clone(),
-            node,
-            annexes: Vec::new(),
-            admissions: Vec::new(),
-            webhooks: Arc::new(()),
-        },
-    )
+    let mut rest = rest::Parts {
+        ids: ids.clone(),
+        node,
+        annexes: Vec::new(),
+        admissions: Vec::new(),
+        webhooks: Arc::new(()),
+    };
+    if let Some((workers, accounts)) = annexes {
+        rest.annexes = vec![Arc::new(workers), Arc::new(accounts.clone())];
+        rest.admissions = vec![Arc::new(accounts)];
+    }
+    Api::with_rest(parts, rest)
 }
 
 /// The type of the guide.

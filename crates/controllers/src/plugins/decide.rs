@@ -24,7 +24,7 @@ impl Target {
     /// What its controller is called.
     pub fn name(&self) -> String {
         let part = if self.actions.is_empty() { "" } else { "/actions" };
-        format!("plugins/{}/{}{part}", self.worker, self.kind)
+        format!("{}{}{part}", controllers_of(&self.worker), self.kind)
     }
 
     /// The objects. No two targets of [`wanted`] have one in common.
@@ -37,6 +37,11 @@ impl Target {
         let labels = LabelSelector::parse(&text).unwrap_or_else(|_| LabelSelector::label(names::ACTION, "-"));
         Query::all(self.kind.clone()).with_labels(labels)
     }
+}
+
+/// What the names of all controllers of a worker begin with.
+pub fn controllers_of(worker: &str) -> String {
+    format!("plugins/{worker}/")
 }
 
 /// The controllers that there should be. Whatever two workers claim, the first by name gets: the API

@@ -23,7 +23,7 @@ use concert_store::{Chance, Clock, Store, Work};
 
 use crate::gc::Kinds;
 
-pub use decide::{Target, wanted};
+pub use decide::{Target, controllers_of, wanted};
 pub use history::{History, item_of};
 pub use lifecycle::{LEASES, Lifecycle};
 pub use run::{CONTROLLER, Running, start};

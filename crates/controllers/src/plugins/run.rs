@@ -11,9 +11,10 @@ use concert_engine::{
     StartError, source,
 };
 use concert_model::no8s::{Rules, names};
-use concert_model::{GroupKind, ObjectKey};
+use concert_model::{Encoded, GroupKind, Object, ObjectKey};
 use concert_store::local::{DEFINITION_GROUP, DEFINITION_KIND};
-use concert_store::{Error, PageRequest, Query};
+use concert_store::{By, Error, PageRequest, Query};
+use serde_json::{Value, json};
 use tracing::{debug, info};
 
 use super::Parts;
@@ -26,6 +27,9 @@ pub const CONTROLLER: &str = "plugins";
 
 /// A run lasts as long as its lease, which the board ends; this only bounds what went wrong.
 const RUN_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// How often it is looked whether hosts came or fell silent.
+const LOOK_EVERY: Duration = Duration::from_secs(15);
 
 /// What runs for workers.
 #[derive(Clone)]
@@ -88,7 +92,8 @@ impl Running {
 impl Registry {
     async fn pass(&self) -> Result<(), Error> {
         let page = self.parts.store.list(&Query::all(worker_kind()), &PageRequest::whole()).await?;
-        let workers: Vec<Worker> = page.items.iter().map(|it| Worker::of(&it.decode())).collect();
+        let objects: Vec<Object> = page.items.iter().map(Encoded::decode).collect();
+        let workers: Vec<Worker> = objects.iter().map(Worker::of).collect();
         let targets = wanted(&workers, &(self.parts.kinds)());
         let known: BTreeMap<&str, &Worker> = workers.iter().map(|it| (&*it.name, it)).collect();
         for worker in &workers {
@@ -108,7 +113,27 @@ impl Registry {
                 self.begin(target, worker);
             }
         }
+        for (object, worker) in objects.into_iter().zip(&workers) {
+            self.tell_hosts(object, &worker.name).await?;
+        }
         Ok(())
+    }
+
+    /// Has the status of a worker say which hosts it has, if that is not what it says.
+    async fn tell_hosts(&self, mut object: Object, worker: &str) -> Result<(), Error> {
+        let view = self.parts.board.view(worker);
+        let hosts: Vec<Value> =
+            view.hosts.iter().map(|it| json!({"name": it.host, "phase": it.phase()})).collect();
+        let status = json!({"phase": view.phase(), "hosts": hosts});
+        if *object.status() == status {
+            return Ok(());
+        }
+        object.set("status", status);
+        match self.parts.store.update_status(object, &By::actor(CONTROLLER).because("hosts")).await {
+            // It was registered anew, or is gone: the next look is at what is.
+            Ok(_) | Err(Error::Conflict { .. } | Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
     }
 
     /// What runs and should not, or not like this.
@@ -137,8 +162,9 @@ impl Registry {
         };
         let (name, board) = (worker.name.clone(), parts.board.clone());
         let offers = Offers::new(board.clone(), name.clone(), Arc::new(meaning), parts.work.clone());
+        let objects = Objects::new(target.query()).changed(source::generation_or(names::RECONCILE_AT));
         let controller = Controller::builder(target.name(), Arc::new(offers))
-            .objects(Objects::new(target.query()).changed(source::generation_or(names::RECONCILE_AT)))
+            .objects(objects.first(|it| it.head().deleted_at.is_some()))
             .demand(board.demand(name, target.kind.kind.clone()))
             .concurrency(settings.concurrency)
             .parallelism(1)
@@ -168,7 +194,7 @@ impl Registry {
 impl Reconciler for Registry {
     async fn reconcile(&self, _: Request) -> Outcome {
         match self.pass().await {
-            Ok(()) => Outcome::Done,
+            Ok(()) => Outcome::Poll(LOOK_EVERY),
             // Their kind is served before anybody can register.
             Err(Error::UnknownKind { .. }) => Outcome::Done,
             Err(error) => Outcome::Transient(Failure::from_error(&error)),

@@ -176,7 +176,7 @@ impl Core {
                 if is_kept { Next::Rest } else { Next::Forget }
             }
         };
-        let Some(placed) = self.queue.finish(id, next, now) else {
+        let Some(placed) = self.queue.finish(id, self.in_lane(id, next), now) else {
             self.rings.room = true;
             if let Some(claim) = claim {
                 self.orphans.push((key.to_string().into(), claim));
@@ -290,6 +290,18 @@ impl Core {
         self.adds.inc();
         self.ring_for(placed);
         Ok(())
+    }
+
+    /// The lane of an item that would be in `lane` if it were like all others.
+    pub(super) fn lane(&self, id: ItemId, lane: Lane) -> Lane {
+        if self.queue.note(id).is_first { Lane::User } else { lane }
+    }
+
+    fn in_lane(&self, id: ItemId, next: Next) -> Next {
+        match next {
+            Next::At(lane, reason, due) => Next::At(self.lane(id, lane), reason, due),
+            next => next,
+        }
     }
 
     fn ring_for(&mut self, placed: Placed) {

@@ -26,6 +26,8 @@ pub(super) struct Note {
     pub is_known: bool,
     /// Whether its first poll is still to come: that one is spread over the interval.
     pub is_unpolled: bool,
+    /// Whether it goes before all others.
+    pub is_first: bool,
     /// Whether it stands in line to be saved.
     pub is_unsaved: bool,
 }

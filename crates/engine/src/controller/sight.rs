@@ -21,6 +21,8 @@ pub(super) struct Sight<'a> {
     pub is_listed: bool,
     /// As far as the object itself tells, there is nothing to do but to poll.
     pub is_settled: bool,
+    /// Whether it goes before all others; none where all are alike.
+    pub is_first: Option<bool>,
 }
 
 impl Sight<'_> {
@@ -49,24 +51,25 @@ impl Core {
         let is_same = was_known && note.fingerprint == sight.fingerprint;
         let was_generation = std::mem::replace(&mut note.generation, sight.generation);
         (note.fingerprint, note.list) = (sight.fingerprint, list);
+        note.is_first = sight.is_first == Some(true);
         if self.policy.is_durable {
             note.version = sight.version();
         }
         if is_same {
             // A list of its own accord, or after a gap: whoever waits had better look again.
             let is_parked = sight.is_listed && !self.queue.note(id).waits().is_empty();
-            return if is_parked { self.add(sight.key, Lane::Poll, "listed", now, now) } else { Ok(()) };
+            return if is_parked { self.add_listed(id, sight, now) } else { Ok(()) };
         }
         if was_known || !sight.is_listed {
             let is_wish = !was_known || was_generation != sight.generation;
-            let lane = if is_wish { Lane::User } else { Lane::Event };
-            return self.add(sight.key, lane, reason, now, now);
+            let lane = if is_wish && sight.is_first.is_none() { Lane::User } else { Lane::Event };
+            return self.add(sight.key, self.lane(id, lane), reason, now, now);
         }
         self.queue.note_mut(id).is_unpolled = true;
         match restored {
             Some(version) if self.is_still_valid(id, version) => Ok(()),
             // It was not done, whatever its object says of itself.
-            Some(_) => self.add(sight.key, Lane::Poll, "listed", now, now),
+            Some(_) => self.add_listed(id, sight, now),
             None => self.first_listed(id, sight, now),
         }
     }
@@ -90,8 +93,12 @@ impl Core {
                 self.add(sight.key, Lane::Poll, "poll", now + spread(sight.key, poll), now)
             }
             None if sight.is_settled => Ok(()),
-            _ => self.add(sight.key, Lane::Poll, "listed", now, now),
+            _ => self.add_listed(id, sight, now),
         }
+    }
+
+    fn add_listed(&mut self, id: ItemId, sight: &Sight<'_>, now: Duration) -> Result<(), Full> {
+        self.add(sight.key, self.lane(id, Lane::Poll), "listed", now, now)
     }
 
     /// The main source says that an object is no more.

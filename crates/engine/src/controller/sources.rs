@@ -36,6 +36,7 @@ pub(super) async fn run_objects(shared: Arc<Shared>, objects: Objects, chance: C
                     uid: &object.head().uid,
                     is_listed: *is_listed,
                     is_settled: *is_listed && (objects.is_settled)(object),
+                    is_first: objects.is_first.as_ref().map(|is_first| is_first(object)),
                 };
                 shared.with(|core| core.sighted(&sight, "changed", now))?;
             }

@@ -13,15 +13,17 @@ use crate::queue::Reasons;
 
 use super::claim::{Ask, Claimed, Waiting};
 use super::demand::{Demand, ring};
-use super::lease::{End, Lease, Leased, Report, Stale};
+use super::lease::{End, Lease, Leased, Report, Stale, after};
 use super::meaning::Offer;
 use super::offers::Held;
-use super::pool::Pool;
+use super::pool::{Counts, Pool};
 
 /// A host that asks without waiting still gets what is due, although a run takes a moment to begin.
 const WAIT_MIN: Duration = Duration::from_millis(50);
 /// How much longer a host waits whose items are on their way.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// Who has not said a word for so long is not there.
+const SILENCE_MAX: Duration = Duration::from_secs(60);
 
 /// Hosts, leases and demand of all workers. Cheap to clone.
 ///
@@ -67,6 +69,8 @@ pub struct PoolView {
     pub hosts: Vec<HostView>,
     /// Items that are lent.
     pub leases: usize,
+    /// Claims of hosts that wait for work.
+    pub claims: usize,
 }
 
 /// A host as others see it.
@@ -81,6 +85,23 @@ pub struct HostView {
     /// Items that it has.
     pub leases: usize,
 }
+
+impl HostView {
+    /// `Ready`, or `NotReady` after a minute without a word.
+    pub fn phase(&self) -> &'static str {
+        if self.silent_for < SILENCE_MAX { READY } else { NOT_READY }
+    }
+}
+
+impl PoolView {
+    /// `Ready` while one of its hosts is.
+    pub fn phase(&self) -> &'static str {
+        if self.hosts.iter().any(|it| it.phase() == READY) { READY } else { NOT_READY }
+    }
+}
+
+const READY: &str = "Ready";
+const NOT_READY: &str = "NotReady";
 
 impl Board {
     /// No workers yet.
@@ -122,7 +143,7 @@ impl Board {
 
     /// Notes that a host lives.
     pub fn touch(&self, worker: &str, host: &Arc<str>) {
-        self.with(worker, |pool, now| _ = pool.hosts.insert(host.clone(), now));
+        self.with(worker, |pool, now| pool.touch(host, now));
     }
 
     /// Forgets a host that says good-bye.
@@ -131,8 +152,14 @@ impl Board {
     }
 
     /// Waits for work. Returns as soon as there is some, or nothing after the wait. What was lent to a
-    /// caller that went away before it got it goes back to the queue.
+    /// caller that went away before it got it goes back to the queue; what was lost on the way is handed
+    /// out again to who repeats the claim.
     pub async fn claim(&self, worker: &str, ask: Ask) -> Vec<Claimed> {
+        let time = self.0.clock.now();
+        let repeated = self.with(worker, |pool, now| pool.repeated(&ask, now, time));
+        if !repeated.is_empty() {
+            return repeated;
+        }
         let deadline = self.0.clock.elapsed().saturating_add(ask.wait.max(WAIT_MIN));
         let queued = self.enter(worker, ask);
         loop {
@@ -175,7 +202,7 @@ impl Board {
     /// # Errors
     /// [`Stale`].
     pub fn check(&self, worker: &str, item: &str, fence: u64) -> Result<Leased, Stale> {
-        self.with(worker, |pool, now| Ok(pool.held(item, fence, now)?.leased.clone()))
+        self.with(worker, |pool, now| Ok(pool.held_to_write(item, fence, now)?.leased.clone()))
     }
 
     /// Who has an item, of whatever worker.
@@ -207,9 +234,10 @@ impl Board {
     pub async fn finish(&self, worker: &str, item: &str, fence: u64, report: Report) -> Result<(), Stale> {
         let (done, is_done) = oneshot::channel();
         self.with(worker, |pool, now| {
-            if let Err(stale) = pool.held(item, fence, now) {
-                return if pool.has_ended(item, fence) { Ok(()) } else { Err(stale) };
+            if pool.has_ended(item, fence) {
+                return Ok(());
             }
+            pool.held_to_write(item, fence, now)?;
             let Some(Lease { leased, end: Some(end), .. }) = pool.drop_lease(item, fence) else {
                 return Ok(());
             };
@@ -228,7 +256,7 @@ impl Board {
     /// [`Stale`].
     pub fn release(&self, worker: &str, item: &str, fence: u64) -> Result<(), Stale> {
         self.with(worker, |pool, now| {
-            pool.held(item, fence, now)?;
+            pool.held_to_write(item, fence, now)?;
             pool.unlend(item, fence);
             Ok(())
         })
@@ -246,7 +274,19 @@ impl Board {
             let last_seen = time.checked_sub(span).unwrap_or(Timestamp::MIN);
             HostView { host: host.clone(), silent_for, last_seen, leases: leases(host) }
         };
-        PoolView { hosts: pool.hosts.iter().map(host).collect(), leases: pool.leases.len() }
+        PoolView {
+            hosts: pool.hosts.iter().map(host).collect(),
+            leases: pool.leases.len(),
+            claims: pool.waiting.len(),
+        }
+    }
+
+    /// All workers in numbers: leases, claims that wait, and what has happened so far.
+    pub(super) fn numbers(&self) -> Vec<(Arc<str>, usize, usize, Counts)> {
+        let numbers = |(worker, pool): (&Arc<str>, &Pool)| {
+            (worker.clone(), pool.leases.len(), pool.waiting.len(), pool.counts)
+        };
+        self.lock().pools.iter().map(numbers).collect()
     }
 
     pub(super) fn reserve(&self, worker: &str, kind: &str) -> Option<u64> {
@@ -288,23 +328,17 @@ impl Board {
                 since: now,
                 since_time: time,
                 reasons: reasons.clone(),
+                attempt: offer.attempt,
                 said: None,
             };
-            waiting.got.push(Claimed {
-                item: offer.item.clone(),
-                key: offer.key.clone(),
-                object: offer.object.clone(),
-                fence: fence.number,
-                expires_at: after(time, terms.lease.min(terms.deadline)),
-                attempt: offer.attempt,
-                reasons: reasons.clone(),
-            });
+            let ends = now.saturating_add(terms.deadline);
+            let expires = now.saturating_add(terms.lease).min(ends);
+            let claim = waiting.ask.id.clone();
+            let lease = Lease { leased: leased.clone(), claim, expires, ends, end: Some(end) };
+            waiting.got.push(lease.claimed(now, time));
             if waiting.is_served() {
                 waiting.bell.notify_one();
             }
-            let ends = now.saturating_add(terms.deadline);
-            let expires = now.saturating_add(terms.lease).min(ends);
-            let lease = Lease { leased: leased.clone(), expires, ends, end: Some(end) };
             pool.leases.insert(offer.item.clone(), lease);
             Some(leased)
         })?;
@@ -319,7 +353,10 @@ impl Board {
             let lease = pool.leases.get(&leased.item).filter(|it| it.leased.fence.number == number);
             match lease.ok_or(None)?.expires.checked_sub(now).filter(|it| !it.is_zero()) {
                 Some(remaining) => Ok(remaining),
-                None => Err(pool.drop_lease(&leased.item, number).map(|it| Box::new(it.leased))),
+                None => {
+                    pool.counts.expired += 1;
+                    Err(pool.drop_lease(&leased.item, number).map(|it| Box::new(it.leased)))
+                }
             }
         };
         self.with_known(worker, look).unwrap_or(Err(None))
@@ -340,7 +377,7 @@ impl Board {
         let (number, is_closed) = (state.claims, state.is_closed);
         let now = self.0.clock.elapsed();
         let pool = state.pools.entry(worker.into()).or_default();
-        pool.hosts.insert(ask.host.clone(), now);
+        pool.touch(&ask.host, now);
         let wanted = if is_closed { 0 } else { ask.limit };
         pool.waiting.insert(number, Waiting { wanted, ask, coming: 0, got: Vec::new(), bell: bell.clone() });
         let bells = pool.bells();
@@ -405,11 +442,6 @@ impl Drop for Queued {
             });
         }
     }
-}
-
-fn after(time: Timestamp, wait: Duration) -> Timestamp {
-    let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
-    time.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 impl std::fmt::Debug for Board {

@@ -20,11 +20,19 @@ pub struct Ask {
     pub wait: Duration,
     /// Only objects of kinds called so; of all if none.
     pub kinds: Option<BTreeSet<Arc<str>>>,
+    /// What the host calls this claim. Who asks again under the same name gets the same items: the answer
+    /// to the first time was lost.
+    pub id: Option<Arc<str>>,
 }
 
 impl Ask {
     pub(super) fn accepts(&self, kind: &str) -> bool {
         self.kinds.as_ref().is_none_or(|it| it.contains(kind))
+    }
+
+    /// Whether `ask` is the same claim, made again.
+    pub(super) fn is_repeated_by(&self, ask: &Ask) -> bool {
+        self.id.is_some() && self.id == ask.id && self.host == ask.host
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use concert_model::time::SignedDuration;
 use concert_model::{Object, ObjectKey, Timestamp};
 use concert_store::Fence;
 use serde_json::{Map, Value};
@@ -10,6 +11,8 @@ use tokio::sync::oneshot;
 
 use crate::outcome::Wait;
 use crate::queue::Reasons;
+
+use super::claim::Claimed;
 
 /// An item that a host has.
 #[derive(Clone, Debug)]
@@ -30,6 +33,8 @@ pub struct Leased {
     pub since_time: Timestamp,
     /// Why it runs.
     pub reasons: Reasons,
+    /// Failures in a row before this run.
+    pub attempt: u64,
     /// The last word that was noted of it, in terms of its meaning.
     pub said: Option<Arc<str>>,
 }
@@ -73,10 +78,34 @@ pub enum Stale {
 /// A lease as the board keeps it.
 pub(super) struct Lease {
     pub leased: Leased,
+    /// What its host called the claim.
+    pub claim: Option<Arc<str>>,
     pub expires: Duration,
     /// No heartbeat extends it beyond this.
     pub ends: Duration,
     pub end: Option<oneshot::Sender<End>>,
+}
+
+impl Lease {
+    /// As its host is told of it, if it is so late and `time` for people.
+    pub fn claimed(&self, now: Duration, time: Timestamp) -> Claimed {
+        let it = &self.leased;
+        Claimed {
+            item: it.item.clone(),
+            key: it.key.clone(),
+            object: it.object.clone(),
+            fence: it.fence.number,
+            expires_at: after(time, self.expires.saturating_sub(now)),
+            attempt: it.attempt,
+            reasons: it.reasons.clone(),
+        }
+    }
+}
+
+/// So long after `time`.
+pub(super) fn after(time: Timestamp, wait: Duration) -> Timestamp {
+    let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
+    time.checked_add(wait).unwrap_or(Timestamp::MAX)
 }
 
 /// How a lease ends before its time.

@@ -10,6 +10,7 @@ mod claim;
 mod demand;
 mod lease;
 mod meaning;
+mod metrics;
 mod offers;
 mod pool;
 

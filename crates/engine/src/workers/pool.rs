@@ -4,16 +4,21 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use concert_model::ObjectKey;
+use concert_model::{ObjectKey, Timestamp};
 use tokio::sync::Notify;
 
 use super::board::Terms;
-use super::claim::Waiting;
+use super::claim::{Ask, Claimed, Waiting};
 use super::lease::{End, Lease, Leased, Stale};
 
 /// Ends that are remembered, so that a report whose answer was lost can be repeated: more than any host
 /// has under way at a time.
 const ENDED_MAX: usize = 4096;
+
+/// Hosts that are remembered although they say nothing any more, and for how long if there are more: each
+/// start of a host is another one.
+const SILENT_MAX: usize = 100;
+const SILENCE_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// Bells of controllers: one for each kind that a worker handles, some of which are gone.
 const BELLS_SWEPT: usize = 64;
@@ -26,13 +31,41 @@ pub(super) struct Pool {
     pub leases: BTreeMap<Arc<str>, Lease>,
     /// Last heard of, by the clock's `elapsed`.
     pub hosts: BTreeMap<Arc<str>, Duration>,
+    pub counts: Counts,
     bells: Vec<Weak<Notify>>,
     /// Whether somebody wanted to start a run and might not.
     is_refused: bool,
     ended: VecDeque<(Arc<str>, u64)>,
 }
 
+/// What has happened at a worker.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    /// Leases that ran out.
+    pub expired: u64,
+    /// Writes that came with a fence that is not the newest, or no longer good.
+    pub stale: u64,
+}
+
 impl Pool {
+    /// Notes that a host lives.
+    pub fn touch(&mut self, host: &Arc<str>, now: Duration) {
+        if self.hosts.insert(host.clone(), now).is_none() && self.hosts.len() > SILENT_MAX {
+            self.hosts.retain(|_, seen| now.saturating_sub(*seen) < SILENCE_MAX);
+        }
+    }
+
+    /// What a host was lent by a claim that it makes again; nobody else waits for the first answer.
+    pub fn repeated(&mut self, ask: &Ask, now: Duration, time: Timestamp) -> Vec<Claimed> {
+        if ask.id.is_none() {
+            return Vec::new();
+        }
+        let is_gone = |_: &u64, it: &mut Waiting| it.ask.is_repeated_by(ask);
+        self.waiting.extract_if(.., is_gone).for_each(|(_, it)| it.bell.notify_one());
+        let is_it = |it: &&Lease| it.claim == ask.id && it.leased.host == ask.host && it.expires > now;
+        self.leases.values().filter(is_it).map(|it| it.claimed(now, time)).collect()
+    }
+
     pub fn attach(&mut self, bell: Weak<Notify>) {
         if self.bells.len() >= BELLS_SWEPT {
             self.bells.retain(|it| it.strong_count() > 0);
@@ -92,6 +125,14 @@ impl Pool {
             newest if newest == fence => Ok(lease),
             newest => Err(Stale::Older { item: item.into(), given: fence, newest }),
         }
+    }
+
+    /// The same for a write, which is counted if it comes too late.
+    pub fn held_to_write(&mut self, item: &str, fence: u64, now: Duration) -> Result<&mut Lease, Stale> {
+        if self.held(item, fence, now).is_err() {
+            self.counts.stale += 1;
+        }
+        self.held(item, fence, now)
     }
 
     /// Forgets a lease, if it is still the one of this claim.

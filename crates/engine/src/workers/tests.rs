@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use concert_store::{By, Error, Fence, ItemKey, Query, Store};
 use futures_util::FutureExt;
+use prometheus_client::registry::Registry;
 use serde_json::json;
 
 use super::*;
@@ -77,7 +78,7 @@ async fn scene(names: &[&str]) -> Scene {
 }
 
 fn ask(host: &str, limit: usize, wait: u64) -> Ask {
-    Ask { host: host.into(), limit, wait: seconds(wait), kinds: None }
+    Ask { host: host.into(), limit, wait: seconds(wait), ..Ask::default() }
 }
 
 fn names(claimed: &[Claimed]) -> Vec<&str> {
@@ -265,4 +266,70 @@ async fn a_forgotten_worker_leaves_nothing_behind() {
     assert!(scene.board.check("w", "a", fence).is_err());
     assert_eq!(scene.board.view("w").hosts.len(), 0);
     scene.world.engine.stop("plugins/w", Duration::ZERO).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_claim_that_is_made_again_gets_what_was_lost_on_the_way() {
+    let scene = scene(&["a", "b", "c"]).await;
+    let named = |id: &str, limit| Ask { id: Some(id.into()), ..ask("h", limit, 0) };
+    let claim = async |ask: Ask| scene.world.clock.drive(scene.board.claim("w", ask)).await;
+    let lost = claim(named("one", 2)).await;
+    let again = claim(named("one", 2)).await;
+    let fences = |all: &[Claimed]| all.iter().map(|it| it.fence).collect::<Vec<_>>();
+    assert_eq!((names(&again), fences(&again)), (names(&lost), fences(&lost)));
+    assert_eq!(names(&claim(named("two", 2)).await), ["c"], "another claim gets other items");
+    let other = Ask { host: "other".into(), ..named("one", 2) };
+    assert!(claim(other).await.is_empty(), "and so does another host");
+    scene.board.finish("w", "a", again[0].fence, report("done")).await.unwrap();
+    assert_eq!(names(&claim(named("one", 2)).await), ["b"], "what has ended is not lent any more");
+}
+
+#[tokio::test]
+async fn who_asks_again_while_the_first_time_still_waits_takes_its_place() {
+    let scene = scene(&[]).await;
+    let named = || Ask { id: Some("one".into()), ..ask("h", 5, 60) };
+    let (first, second, ()) =
+        tokio::join!(scene.board.claim("w", named()), scene.board.claim("w", named()), async {
+            quiet().await;
+            assert_eq!(scene.board.view("w").claims, 1);
+            scene.world.create("a").await;
+        });
+    assert_eq!((names(&first), names(&second)), (vec![], vec!["a"]));
+}
+
+#[tokio::test]
+async fn leases_and_those_that_ran_out_and_late_writes_are_counted() {
+    let scene = scene(&["a"]).await;
+    let metric = |name: &str| {
+        let (mut registry, mut text) = (Registry::default(), String::new());
+        scene.board.register(&mut registry);
+        prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
+        let line =
+            text.lines().find(|it| it.starts_with(&format!("{name}{{worker=\"w\"}} "))).map(str::to_owned);
+        line.unwrap_or_else(|| panic!("no {name} in {text}")).rsplit(' ').next().unwrap().to_owned()
+    };
+    assert_eq!(metric("concert_worker_expired_leases_total"), "0");
+    let claimed = scene.claim("h", 1).await;
+    assert_eq!(metric("concert_worker_leases"), "1.0");
+    scene.world.clock.advance(seconds(61)).await;
+    quiet().await;
+    assert!(scene.board.check("w", "a", claimed[0].fence).is_err());
+    assert!(scene.board.finish("w", "a", claimed[0].fence, report("late")).await.is_err());
+    assert_eq!(metric("concert_worker_leases"), "0.0");
+    assert_eq!(metric("concert_worker_expired_leases_total"), "1");
+    assert_eq!(metric("concert_worker_stale_writes_total"), "2");
+    assert_eq!(metric("concert_worker_waiting_claims"), "0.0");
+}
+
+#[tokio::test]
+async fn hosts_that_came_and_went_are_forgotten_after_a_while() {
+    let scene = scene(&[]).await;
+    for number in 0..100 {
+        scene.board.touch("w", &format!("h{number}").into());
+    }
+    assert_eq!(scene.board.view("w").hosts.len(), 100);
+    scene.world.clock.advance(seconds(3601)).await;
+    scene.board.touch("w", &"new".into());
+    let hosts = scene.board.view("w").hosts;
+    assert_eq!(hosts.iter().map(|it| &*it.host).collect::<Vec<_>>(), ["new"]);
 }

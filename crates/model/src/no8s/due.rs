@@ -13,15 +13,11 @@ use super::resource::Resource;
 /// Nothing but the time of the next run holds a resource back, and that time ends with a change of the
 /// spec, with deletion and when a run is asked for.
 pub fn due_in(object: &Object, now: Timestamp) -> Option<Duration> {
-    if is_asked_for(object) {
-        return None;
-    }
     let next = Resource(object).next()?;
     Duration::try_from(next.duration_since(now)).ok().filter(|it| !it.is_zero())
 }
 
-/// Whether a run was asked for since the last one ended.
-fn is_asked_for(object: &Object) -> bool {
-    let asked = object.annotation(RECONCILE_AT);
-    asked.is_some() && asked != object.status()["handledReconcileAt"].as_str()
+/// The run that was asked for since the last one ended.
+pub(super) fn asked(object: &Object) -> Option<&str> {
+    object.annotation(RECONCILE_AT).filter(|it| Some(*it) != object.status()["handledReconcileAt"].as_str())
 }

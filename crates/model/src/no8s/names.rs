@@ -24,7 +24,8 @@ pub const STATUS: &str = "no8s.concert.dev/status";
 pub const METADATA: &str = "no8s.concert.dev/metadata";
 /// Annotation of definitions and resources: when REST last wrote it.
 pub const UPDATED_AT: &str = "no8s.concert.dev/updated-at";
-/// Annotation of a resource: a run is asked for; another value asks for another one.
+/// Annotation of a resource: a run is asked for, at the time it says or else at once; another value asks for
+/// another one.
 pub const RECONCILE_AT: &str = "no8s.concert.dev/reconcile-at";
 
 /// Longest name of a type: that of a kind.

@@ -10,6 +10,7 @@ use crate::object::Object;
 use crate::time::{self, Timestamp};
 
 use super::conditions::READY;
+use super::due::asked;
 use super::names;
 use super::phase::Phase;
 
@@ -93,9 +94,16 @@ impl<'a> Resource<'a> {
         if self.is_changed() { 0 } else { self.stored_retry_count() }
     }
 
-    /// When it is due; none for at once, or for never before something changes.
+    /// When it is due; none for at once, or for never before something changes. A run that was asked for
+    /// comes when it was asked for, whatever was to be next.
     pub fn next(self) -> Option<Timestamp> {
-        if self.is_changed() { None } else { self.time("nextReconcileTime") }
+        if self.is_changed() {
+            return None;
+        }
+        match asked(self.0) {
+            Some(at) => time::parse(at),
+            None => self.time("nextReconcileTime"),
+        }
     }
 
     /// When it last became ready.

@@ -333,6 +333,21 @@ fn a_request_for_a_run_holds_until_a_run_that_knew_of_it_has_ended() {
 }
 
 #[test]
+fn a_run_that_is_asked_for_at_a_time_comes_then_and_may_be_later_than_the_next_one() {
+    let mut object = resource(json!({"observedGeneration": 2}));
+    object = with(object.clone(), reported(&object, &report(Phase::Ready, "", Some(2)), &moment(0, 2)));
+    for (seconds, due) in [(0, None), (7, Some(7)), (100_000, Some(100_000))] {
+        object.set_annotation(names::RECONCILE_AT, &crate::time::micros(at(seconds)));
+        assert_eq!(due_in(&object, at(0)), due.map(Duration::from_secs));
+        assert_eq!(Resource(&object).next(), Some(at(seconds)));
+    }
+    assert_eq!(due_in(&object, at(100_000)), None);
+    let lease = Lease::of(&object, "dns_record");
+    let (status, _) = recorded(&object, &verdict(Some(true), "", None), &lease, &moment(100_000, 2));
+    assert!(due_in(&with(object, status), at(100_000)).is_some());
+}
+
+#[test]
 fn parts_are_where_the_table_says() {
     let mut object = resource(json!({"outputs": {"ip": "1"}, "message": "m"}));
     object.set("plugin", json!({"action": "exec", "config": {"a": 1}, "metadata": {"b": 2}}));

@@ -11,7 +11,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-use concert_api::auth::{issue_for_user, token_kind};
+use concert_api::auth::{PLUGIN_HOSTS, issue_for_user, token_kind};
 use concert_engine::{OnExit, Shutdown, Tasks};
 use concert_model::Object;
 use concert_store::{By, Chance, Clock, Delete, Local, PageRequest, Part, Query, Store};
@@ -172,7 +172,8 @@ async fn has_package(python: &Path) -> bool {
     command.status().await.is_ok_and(|it| it.success())
 }
 
-/// A token that lets the host register workers and read and write resources, and nothing else.
+/// A token that lets the host register workers and, as one of [`PLUGIN_HOSTS`], read and write resources,
+/// and nothing else.
 async fn token(store: &Local, clock: &Arc<dyn Clock>, chance: &Chance) -> Result<String, Error> {
     let by = By { manager: "concert".into(), ..By::actor("concert") }.because("the plugin host starts");
     let api = "rbac.authorization.k8s.io";
@@ -180,7 +181,6 @@ async fn token(store: &Local, clock: &Arc<dyn Clock>, chance: &Chance) -> Result
         "apiVersion": format!("{api}/v1"), "kind": "ClusterRole", "metadata": {"name": USER},
         "rules": [
             {"apiGroups": ["concert.dev"], "resources": ["workers"], "verbs": ["*"]},
-            {"apiGroups": ["no8s.concert.dev"], "resources": ["*"], "verbs": ["get", "list", "watch", "update", "patch"]},
         ],
     });
     let binding = json!({
@@ -193,7 +193,7 @@ async fn token(store: &Local, clock: &Arc<dyn Clock>, chance: &Chance) -> Result
         store.apply(object, Part::Main, true, &by).await.map_err(Error::store)?;
     }
     forget_tokens(store, &by).await.map_err(Error::store)?;
-    let issued = issue_for_user(store, &**clock, chance, USER, &[], Some(LIFETIME), &by).await;
+    let issued = issue_for_user(store, &**clock, chance, USER, &[PLUGIN_HOSTS], Some(LIFETIME), &by).await;
     Ok(issued.map_err(Error::store)?.token)
 }
 

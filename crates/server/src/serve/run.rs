@@ -105,9 +105,9 @@ impl Plane {
         let gate = way_in.guard(&folder, &store, &clock, &chance, &keys).await?;
 
         let parts = parts(&config, &store, &clock, &chance, &tasks);
-        let numbers = numbers(&parts);
         let duty = Arc::new(Reconciling::new(parts.clone(), declarations, Some(dial), PATIENCE));
         let workers = Workers::new(&store, &parts, &gate, config.rules);
+        let numbers = numbers(&parts, &workers);
         let hands = Arc::new(Hands::new(&store, &parts, duty.clone(), &workers));
         hands.begin()?;
         tidy(&store, &clock, &tasks);
@@ -270,10 +270,11 @@ fn parts(config: &Config, store: &Local, clock: &Arc<dyn Clock>, chance: &Chance
     }
 }
 
-fn numbers(parts: &Parts) -> Numbers {
+fn numbers(parts: &Parts, workers: &Workers) -> Numbers {
     let mut numbers = Numbers::default();
     parts.engine.metrics().register(&mut numbers);
     parts.metrics.register(&mut numbers);
+    workers.board.register(&mut numbers);
     numbers
 }
 

@@ -7,6 +7,7 @@ use concert_api::rest::view;
 use concert_api::workers::{self, Door};
 use concert_controllers::managed::registry::Parts;
 use concert_controllers::plugins;
+use concert_engine::Engine;
 use concert_engine::workers::Board;
 use concert_model::no8s::Rules;
 use concert_store::Local;
@@ -42,7 +43,18 @@ impl Workers {
             board: board.clone(),
             rules,
             show: Arc::new(view::resource),
+            waiting: waiting(parts.engine.clone()),
         });
         Self { board, controllers, door }
     }
+}
+
+/// How many items wait in the queues of a worker's controllers.
+fn waiting(engine: Engine) -> workers::Waiting {
+    Arc::new(move |worker| {
+        let ours = plugins::controllers_of(worker);
+        let all = engine.controllers();
+        let queues = all.iter().filter(|it| it.name.starts_with(&ours));
+        queues.map(|it| it.depth.ready.iter().sum::<usize>()).sum()
+    })
 }

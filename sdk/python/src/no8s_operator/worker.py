@@ -6,6 +6,7 @@ A `Worker` is also what plugins know as `ctx.db`. There is no SQL behind it.
 import asyncio
 import contextlib
 import logging
+import uuid
 from typing import Any
 from urllib.parse import quote
 
@@ -55,7 +56,6 @@ class Worker:
         self._path = f"/api/v1/workers/{quote(name, safe='')}"
         self._writes = Writes(server, lambda: f"{self._path}/writes")
         self._renewal: asyncio.Task[None] | None = None
-        self._timers: set[asyncio.Task[None]] = set()
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"ctx.db has no {name!r}: there is no SQL database behind it, only the server's API")
@@ -90,12 +90,11 @@ class Worker:
 
     async def close(self) -> None:
         """Gives back what is held, at no cost to it, and stops renewing."""
-        for task in (self._renewal, *self._timers):
-            if task:
-                task.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await task
-        await self._release(list(self.leases.held.values()), "the host is stopping")
+        if self._renewal:
+            self._renewal.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._renewal
+        await self._release(list(self.leases.held.values()))
         await self._writes.close()
 
     async def _renew(self) -> None:
@@ -139,6 +138,8 @@ class Worker:
     async def claim(self, resource_types: list[str] | None, limit: int, wait_seconds: float) -> list[dict[str, Any]]:
         """Resources that are due, at most `limit`; waits for the first one, but not past a shutdown."""
         body: dict[str, Any] = {"limit": limit, "wait_seconds": wait_seconds, "host_id": self.host_id}
+        # Asked again under the same name, the server hands out again what was lost on the way.
+        body["claim_id"] = uuid.uuid4().hex
         if resource_types is not None:
             body["resource_types"] = resource_types
         while not self.shutdown_event.is_set():
@@ -193,22 +194,20 @@ class Worker:
 
     async def abandon(self, reason: str) -> None:
         """Ends every lease: what was begun has failed with `reason`, what was not goes back unharmed."""
-        await self._release([it for it in self.leases.held.values() if it.is_untouched], reason)
+        await self._release([it for it in self.leases.held.values() if it.is_untouched])
         result = {"success": False, "message": reason}
         with contextlib.suppress(Exception):
             async with asyncio.timeout(ABANDON_SECONDS):
                 await asyncio.gather(*(self.finish(it, result) for it in list(self.leases.held)))
 
-    async def _release(self, leases: list[Lease], reason: str) -> None:
-        results = []
+    async def _release(self, leases: list[Lease]) -> None:
         for lease in leases:
             self.leases.end(lease.resource_id)
-            item = {"item": str(lease.resource_id), "fence": lease.fence}
-            results.append({**item, "outcome": "requeue", "retry_after": 0, "message": reason})
-        if results:
+        writes = [{"item": str(it.resource_id), "fence": it.fence, "op": "release"} for it in leases]
+        if writes:
             with contextlib.suppress(Exception):
                 async with asyncio.timeout(ABANDON_SECONDS):
-                    await self.server.ask("POST", f"{self._path}/results", {"results": results})
+                    await self.server.ask("POST", f"{self._path}/writes", {"writes": writes})
 
     # Writes.
 
@@ -279,22 +278,14 @@ class Worker:
     async def mark_resource_for_reconciliation(self, resource_id: int, delay_seconds: float = 0) -> None:
         """Has the resource reconciled again after `delay_seconds`.
 
-        For a resource under work this is its `requeue_after`. Otherwise the host keeps the time.
+        For a resource under work this is its `requeue_after`. Otherwise the server keeps the time.
         """
         lease = self.leases.held.get(resource_id)
         if lease:
             lease.requeue_after = delay_seconds
-        elif delay_seconds <= 0:
-            await self._soon("POST", f"/api/v1/resources/{int(resource_id)}/reconcile")
         else:
-            task = asyncio.create_task(self._mark_later(resource_id, delay_seconds))
-            self._timers.add(task)
-            task.add_done_callback(self._timers.discard)
-
-    async def _mark_later(self, resource_id: int, delay_seconds: float) -> None:
-        await asyncio.sleep(delay_seconds)
-        with contextlib.suppress(ServerError):
-            await self._soon("POST", f"/api/v1/resources/{int(resource_id)}/reconcile")
+            delay = {"delay_seconds": max(delay_seconds, 0)}
+            await self._soon("POST", f"/api/v1/resources/{int(resource_id)}/reconcile", delay)
 
     async def without_lease(self, method: str, resource_id: int, what: str, body: Any) -> Any:
         """A write to a resource this worker does not hold. The server refuses it while somebody does."""

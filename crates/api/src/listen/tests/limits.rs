@@ -200,3 +200,37 @@ async fn nonsense_is_refused() {
     }
     assert_eq!(code(&server.ask("GET /hello", "").await), 200);
 }
+
+/// The body of an answer.
+fn body(answer: &str) -> serde_json::Value {
+    serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_refusal_has_the_shape_of_the_door_that_was_knocked_at() {
+    let mut server = plain(Limits { requests_max: 1, body_bytes_max: 10, ..Limits::default() }).await;
+    let mut first = server.connect().await;
+    first.send(&server.request("GET /held", "")).await;
+    server.next(Event::Entered).await;
+    let large = "x".repeat(11);
+    let rest = ["/api/v1/resources", "/api/v1/users/7", "/api/v1/workers/w/claim", "/api/v1/events"];
+    let kube = ["/api/v1/namespaces", "/apis/no8s.concert.dev/v1/dnsrecords", "/hello"];
+    for (path, is_rest) in rest.map(|it| (it, true)).into_iter().chain(kube.map(|it| (it, false))) {
+        let post = format!("POST {path}\n");
+        for (expected, request, sent) in [
+            (415, format!("{post}content-type: text/plain"), "{}"),
+            (413, format!("{post}{JSON}"), &*large),
+            (429, format!("{post}{JSON}"), "{}"),
+        ] {
+            // What is posted to `events` is an event of Kubernetes.
+            let is_rest = is_rest && path != "/api/v1/events";
+            let answer = server.ask(&request, sent).await;
+            assert_eq!(code(&answer), expected, "{path}: {answer}");
+            let told = body(&answer);
+            assert_eq!((told["detail"].is_string(), told["kind"] == "Status"), (is_rest, !is_rest), "{told}");
+            assert_eq!(answer.contains("retry-after: 1\r\n"), expected == 429, "{answer}");
+        }
+    }
+    server.release.notify_one();
+    first.rest().await;
+}

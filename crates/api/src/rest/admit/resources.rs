@@ -84,14 +84,16 @@ impl Asking<'_> {
         let finalizer = finalizer(&owners, &kind.name, &kind.version, &action)?;
         check_spec(new.spec())?;
         check_sizes(new)?;
-        if !self.is_dry_run {
-            new.set_label(names::ID, &self.admit.ids.draw(ids::RESOURCES).await?.to_string());
-        }
         if !action.is_empty() {
             new.set_label(names::ACTION, &action);
         }
         new.add_finalizer(&finalizer);
-        self.judge_spec(Act::Create, None, new).await
+        self.judge_spec(Act::Create, None, new).await?;
+        // Last, so that what is refused uses up no number.
+        if !self.is_dry_run {
+            new.set_label(names::ID, &self.admit.ids.draw(ids::RESOURCES).await?.to_string());
+        }
+        Ok(())
     }
 
     async fn admit_change(&self, old: &Object, new: &mut Object) -> Result<(), Denied> {

@@ -1,7 +1,8 @@
 //! Changing and ending resources.
 
 use concert_model::no8s::{Resource, names};
-use concert_model::{Encoded, Object, time};
+use concert_model::time::SignedDuration;
+use concert_model::{Encoded, Object, Timestamp, time};
 use concert_store::{Delete, Part};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
@@ -16,6 +17,9 @@ use crate::write::{Operation, Refused};
 
 /// Tries at a change that its worker keeps overtaking.
 const TRIES_MAX: usize = 16;
+
+/// Longest delay of a run that is asked for: a year.
+const DELAY_MAX: f64 = 31_536_000.0;
 
 /// Changes a resource as it is at the moment of writing; gives it as it was and as it is.
 async fn rewrite(
@@ -150,12 +154,22 @@ pub(crate) async fn finalizers(call: &Call<'_>, id: &str) -> Result<Response<Bod
     Ok(shown(StatusCode::OK, &written))
 }
 
-/// `POST /resources/{id}/reconcile`: asks for a run now. Its worker watches for the mark.
+/// `POST /resources/{id}/reconcile`: asks for a run now, or after `delay_seconds`. Its worker watches for
+/// the mark, which stays over a restart.
 pub(crate) async fn reconcile(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
     call.query(&[]).check()?;
-    let now = time::micros(call.clock().now());
+    find(call, id, "update").await?;
+    let body = call.body()?;
+    let mut fields = Fields::of_optional(&body)?;
+    let delay = fields.number("delay_seconds").unwrap_or_default();
+    if !(0.0..=DELAY_MAX).contains(&delay) {
+        fields.refuse("delay_seconds", "delay_seconds must be from 0 to 31536000");
+    }
+    fields.check()?;
+    let delay = SignedDuration::try_from_secs_f64(delay).unwrap_or_default();
+    let due = call.clock().now().checked_add(delay).unwrap_or(Timestamp::MAX);
     let mark = |object: &mut Object| {
-        object.set_annotation(names::RECONCILE_AT, &now);
+        object.set_annotation(names::RECONCILE_AT, &time::micros(due));
         Ok(())
     };
     let (found, _) = rewrite(call, id, mark).await?;

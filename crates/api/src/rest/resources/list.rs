@@ -108,7 +108,7 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Response<Body>, Error> {
         page.push(view::resource(&object));
     }
     let mut response = answer(StatusCode::OK, &Value::Array(page));
-    if is_cut {
+    if is_cut && last > 0 {
         response.headers_mut().insert(CONTINUE, HeaderValue::from(last));
     }
     Ok(response)

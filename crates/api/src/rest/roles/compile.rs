@@ -1,4 +1,5 @@
-//! Keeps a cluster role and a binding for each custom role, so that one authoriser decides.
+//! Keeps a cluster role and a binding for each custom role, so that one authoriser decides. Plugin hosts
+//! have one too: which groups there are is known only by the types.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,11 +11,11 @@ use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::{definition_kind, sort};
-use crate::auth::{CustomRole, Served, role_group};
+use crate::auth::{CustomRole, PLUGIN_HOSTS, Rule, Served, role_group};
 use crate::rest::records;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
-/// The label of what is made here; its value is the number of the role.
+/// The label of what is made here; its value is the number of the role, if it has one.
 const MADE: &str = "no8s.concert.dev/custom-role";
 const KINDS: [&str; 2] = ["ClusterRoleBinding", "ClusterRole"];
 /// Tries against others who write the same object.
@@ -41,14 +42,10 @@ impl Roles {
     pub(crate) async fn sync(&self) -> Result<(), Error> {
         let _turn = self.turn.lock().await;
         let types = self.types().await?;
-        let mut wanted: BTreeMap<ObjectKey, Value> = BTreeMap::new();
-        for role in sort().all(&self.store).await? {
-            for object in compiled(&role, &types) {
-                let kind = object["kind"].as_str().unwrap_or_default();
-                let name = object["metadata"]["name"].as_str().unwrap_or_default();
-                wanted.insert(ObjectKey::cluster(GroupKind::new(RBAC, kind), name), object);
-            }
-        }
+        let custom = sort().all(&self.store).await?;
+        let custom = custom.iter().flat_map(|role| compiled(role, &types));
+        let hosts = of_group(PLUGIN_HOSTS, "", PLUGIN_HOSTS, &CustomRole::of_plugin_hosts().rules(&types));
+        let wanted: BTreeMap<ObjectKey, Value> = custom.chain(hosts).map(|it| (key(&it), it)).collect();
         // Bindings go before roles and come after them, so that none ever refers to nothing.
         for kind in KINDS {
             for made in self.made(kind).await? {
@@ -146,16 +143,26 @@ fn compiled(role: &Object, types: &[Served]) -> Vec<Value> {
     if id == 0 {
         return Vec::new();
     }
-    let name = format!("no8s:{}", role.name());
-    let metadata = json!({"name": name, "labels": {MADE: id.to_string()}});
-    let api_version = format!("{RBAC}/v1");
     let rules = CustomRole::read(role).rules(types);
+    of_group(&format!("no8s:{}", role.name()), &id.to_string(), &role_group(id), &rules)
+}
+
+/// What lets everybody in `group` do what `rules` say.
+fn of_group(name: &str, label: &str, group: &str, rules: &[Rule]) -> Vec<Value> {
+    let metadata = json!({"name": name, "labels": {MADE: label}});
+    let api_version = format!("{RBAC}/v1");
     vec![
         json!({"apiVersion": api_version, "kind": "ClusterRole", "metadata": metadata, "rules": rules}),
         json!({
             "apiVersion": api_version, "kind": "ClusterRoleBinding", "metadata": metadata,
             "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},
-            "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": role_group(id)}],
+            "subjects": [{"apiGroup": RBAC, "kind": "Group", "name": group}],
         }),
     ]
+}
+
+fn key(object: &Value) -> ObjectKey {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let kind = GroupKind::new(RBAC, text(&object["kind"]));
+    ObjectKey::cluster(kind, text(&object["metadata"]["name"]))
 }

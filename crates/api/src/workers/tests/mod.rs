@@ -51,7 +51,8 @@ async fn what_makes_no_sense_is_refused_by_field() {
         ("workers", json!({"name": "a"})),
         ("workers", json!({"name": "a", "handles": [{}]})),
         ("workers", json!({"name": "a", "handles": [], "concurrency": 0})),
-        ("workers/dns_record/claim", json!({"limit": 0})),
+        ("workers/dns_record/claim", json!({"limit": -1})),
+        ("workers/dns_record/claim", json!({"claim_id": "x".repeat(129)})),
         ("workers/dns_record/writes", json!({})),
         ("workers/dns_record/writes", json!({"writes": 7})),
     ] {
@@ -205,4 +206,34 @@ async fn a_stranger_may_not() {
         let (code, refused) = stage.call(method, path, body).await;
         assert_eq!((code, &refused["detail"]), (403, &json!("Insufficient permissions")), "{method} {path}");
     }
+}
+
+#[tokio::test]
+async fn a_claim_whose_answer_was_lost_is_made_again_at_no_cost() {
+    let stage = Stage::with_worker().await;
+    stage.create(1).await;
+    let ask = json!({"limit": 1, "wait_seconds": 5, "host_id": "h", "claim_id": "c1"});
+    let (_, lost) = stage.call("POST", "workers/dns_record/claim", ask.clone()).await;
+    let (_, again) = stage.call("POST", "workers/dns_record/claim", ask).await;
+    let fence = |answer: &Value| answer["items"][0]["lease"]["fence"].clone();
+    assert_eq!((&again["items"][0]["item"], fence(&again)), (&json!("1"), fence(&lost)));
+    let result = json!({"results": [{"item": "1", "fence": fence(&again), "outcome": "ready"}]});
+    let (_, answer) = stage.call("POST", "workers/dns_record/results", result).await;
+    assert_eq!(answer["results"][0]["status"], 200, "{answer}");
+    assert_eq!(stage.ends().len(), 1);
+}
+
+#[tokio::test]
+async fn a_worker_is_shown_with_what_runs_and_what_waits() {
+    let stage = Stage::with_worker().await;
+    for id in 1..=3 {
+        stage.create(id).await;
+    }
+    let items = stage.claim(1).await;
+    let none = json!({"limit": 0, "wait_seconds": 60, "host_id": "h"});
+    let (code, answer) = stage.call("POST", "workers/dns_record/claim", none).await;
+    assert_eq!((code, answer), (200, json!({"items": []})), "nothing is asked for, so nothing is waited for");
+    let (_, shown) = stage.call("GET", "workers/dns_record", Value::Null).await;
+    assert_eq!((items.len(), &shown["running"], &shown["waiting"]), (1, &json!(1), &json!(2)), "{shown}");
+    assert_eq!((&shown["hosts"][0]["host_id"], &shown["hosts"][0]["leases"]), (&json!("h"), &json!(1)));
 }

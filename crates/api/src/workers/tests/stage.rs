@@ -99,6 +99,10 @@ impl Stage {
             .objects(Objects::new(Query::all(key(0).kind)).changed(source::except_status))
             .demand(board.demand("dns_record", "DnsRecord"));
         engine.start(controller.build()).unwrap().ready().await;
+        let queue = engine.clone();
+        let waiting = Arc::new(move |_: &str| {
+            queue.controllers().iter().map(|it| it.depth.ready.iter().sum::<usize>()).sum()
+        });
         let door = Door::new(Parts {
             gate: gate(&store, &clock),
             store: store.clone(),
@@ -107,6 +111,7 @@ impl Stage {
             board,
             rules: Rules::default(),
             show: Arc::new(|object| json!({"id": Resource(object).id(), "name": object.name()})),
+            waiting,
         });
         let user = User::known("somebody", []);
         Self { door, store, user, plain, _engine: engine }

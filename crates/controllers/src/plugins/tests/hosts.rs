@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use concert_engine::workers::Claimed;
 use concert_model::no8s::Phase;
 use concert_store::Error;
 
@@ -87,4 +88,36 @@ async fn what_a_dead_and_a_frozen_host_had_is_taken_over_and_their_late_writes_a
     let history = world.history(frozen[0].item.parse().unwrap()).await;
     let told: Vec<&str> = history.iter().map(|it| it.message.as_str()).collect();
     assert_eq!(told, ["msg", "lease expired"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_to_go_is_lent_before_all_else_also_after_it_failed_and_after_a_restart() {
+    let world = World::new().await;
+    for id in 1..=2 {
+        world.create(id).await;
+        world.do_well(&world.one().await).await.unwrap();
+    }
+    for id in 3..=5 {
+        world.create(id).await;
+    }
+    world.delete(2).await;
+    world.delete(1).await;
+    world.pass(1).await;
+    let order =
+        |claimed: Vec<Claimed>| claimed.iter().map(|it| it.item.parse().unwrap()).collect::<Vec<u64>>();
+    let (first, second) = (world.claim("h", 1).await, world.claim("h", 1).await);
+    world.finish(&first[0], Some(false)).await.unwrap();
+    assert_eq!((order(first), order(second)), (vec![2], vec![1]));
+    // By then the lease of the other has run out as well.
+    world.pass(121).await;
+    world.create(6).await;
+    world.pass(1).await;
+    let mut retried = order(world.claim("h", 2).await);
+    retried.sort_unstable();
+    assert_eq!(retried, [1, 2]);
+    let world = world.restart().await;
+    let mut listed = order(world.claim("h", 2).await);
+    listed.sort_unstable();
+    assert_eq!(listed, [1, 2]);
+    assert_eq!(world.claim("h", 10).await.len(), 4);
 }

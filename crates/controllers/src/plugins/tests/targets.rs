@@ -48,3 +48,24 @@ async fn a_resource_with_an_action_goes_to_who_runs_it() {
     let claimed = world.board.claim("actions", ask).await;
     assert_eq!((claimed.len(), &*claimed[0].item), (1, "7"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_status_of_a_worker_names_its_hosts_and_is_written_only_when_that_changes() {
+    let world = World::new().await;
+    let key = ObjectKey::cluster(worker_kind(), names::worker_object("dns_record"));
+    let status = async || world.store.get(&key).await.unwrap().decode().status().clone();
+    assert_eq!(status().await, json!({"phase": "NotReady", "hosts": []}));
+    world.claim("one", 1).await;
+    world.pass(16).await;
+    let ready = json!({"phase": "Ready", "hosts": [{"name": "one", "phase": "Ready"}]});
+    assert_eq!(status().await, ready);
+    let before = world.store.newest().await.unwrap();
+    for _ in 0..4 {
+        world.board.touch("dns_record", &"one".into());
+        world.pass(16).await;
+    }
+    assert_eq!(world.store.newest().await.unwrap(), before);
+    world.pass(61 + 16).await;
+    let silent = json!({"phase": "NotReady", "hosts": [{"name": "one", "phase": "NotReady"}]});
+    assert_eq!(status().await, silent);
+}

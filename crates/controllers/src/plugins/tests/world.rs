@@ -132,7 +132,7 @@ impl World {
     }
 
     pub async fn claim(&self, host: &str, limit: usize) -> Vec<Claimed> {
-        let ask = Ask { host: host.into(), limit, wait: Duration::ZERO, kinds: None };
+        let ask = Ask { host: host.into(), limit, ..Ask::default() };
         self.board.claim("dns_record", ask).await
     }
 

@@ -1,11 +1,35 @@
-"""What action and input plugins exchange with whoever runs them."""
+"""What all plugins but reconcilers are, and what action and input plugins exchange with whoever runs them."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-__all__ = ["ActionContext", "ActionPhase", "ActionResult", "DriftResult", "ResourceSpec"]
+__all__ = ["ActionContext", "ActionPhase", "ActionResult", "ConfiguredPlugin", "DriftResult", "ResourceSpec"]
+
+
+class ConfiguredPlugin(ABC):
+    """A plugin with a name and a version that is configured once, before anything else."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name it is asked for by."""
+
+    @property
+    @abstractmethod
+    def version(self) -> str:
+        """Its version."""
+
+    @abstractmethod
+    async def initialize(self, config: dict[str, Any]) -> None:
+        """Takes its configuration, and raises if it cannot work with it."""
+
+    @classmethod
+    def load_config_from_env(cls) -> dict[str, Any]:
+        """The configuration it takes from the host's environment."""
+        return {}
 
 
 class ActionPhase(StrEnum):

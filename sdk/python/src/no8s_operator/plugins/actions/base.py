@@ -1,29 +1,15 @@
 """The base class of action plugins."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from typing import Any
 
-from no8s_operator.plugins.base import ActionContext, ActionPhase, ActionResult, DriftResult
+from no8s_operator.plugins.base import ActionContext, ActionPhase, ActionResult, ConfiguredPlugin, DriftResult
 
 __all__ = ["ActionContext", "ActionPhase", "ActionPlugin", "ActionResult", "DriftResult", "failed"]
 
 
-class ActionPlugin(ABC):
+class ActionPlugin(ConfiguredPlugin):
     """Prepare, plan, apply or destroy, clean up. One instance serves every resource, at the same time."""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The name resources and reconcilers ask for it by."""
-
-    @property
-    @abstractmethod
-    def version(self) -> str:
-        """The plugin's version."""
-
-    @abstractmethod
-    async def initialize(self, config: dict[str, Any]) -> None:
-        """Takes the host's configuration, once."""
 
     @abstractmethod
     async def validate_spec(self, spec: dict[str, Any]) -> tuple[bool, str | None]:
@@ -65,11 +51,6 @@ class ActionPlugin(ABC):
             drift_details=plan.plan_output,
             error_message=plan.error_message,
         )
-
-    @classmethod
-    def load_config_from_env(cls) -> dict[str, Any]:
-        """The configuration this plugin takes from the host's environment."""
-        return {}
 
 
 def failed(message: str, **more: Any) -> ActionResult:
