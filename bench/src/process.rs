@@ -54,7 +54,7 @@ impl Process {
             }
             self.check_alive()?;
             ensure!(started.elapsed() < Duration::from_secs(60), "it says nothing:\n{log}");
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(2));
         }
     }
 
