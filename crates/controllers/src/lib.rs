@@ -1,6 +1,7 @@
 //! All that reconciles. Knows no HTTP server.
 #![warn(missing_docs)]
 
+pub mod claims;
 #[cfg(test)]
 mod fixtures;
 pub mod gc;

@@ -2,7 +2,7 @@
 //!
 //! [`structural`] has the schemas of CustomResourceDefinitions, with validation, CEL rules, defaulting
 //! and pruning as Kubernetes does them. [`apply`] and [`strategic`] merge what several writers want;
-//! [`columns`] says what tables show. Nothing here reads files or the network.
+//! [`columns`] says what tables show; an [`Expression`] computes values. Nothing here reads files or the network.
 //!
 //! ```
 //! use concert_schema::Schema;
@@ -42,5 +42,6 @@ pub mod columns;
 pub mod strategic;
 pub mod structural;
 
+pub use cel::Expression;
 pub use columns::Column;
 pub use structural::Schema;

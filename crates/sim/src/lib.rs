@@ -2,6 +2,7 @@
 //!
 //! Not shipped. The same seed gives the same life; a bad one is replayed with `make replay SEED=n`.
 
+pub mod claims;
 pub mod executor;
 pub mod faults;
 pub mod managed;

@@ -1,6 +1,7 @@
 //! Replays one seed with its trace, or looks for bad ones.
 #![allow(clippy::print_stdout, reason = "the trace is what it is for")]
 
+use concert_sim::claims::ClaimsPlay;
 use concert_sim::managed::ManagedPlay;
 use concert_sim::scenario::{self, Report};
 use concert_sim::toy::ToyPlay;
@@ -8,11 +9,12 @@ use concert_sim::toy::ToyPlay;
 const USAGE: &str = "usage: concert-sim [PLAY] --seed N          replay one life and print its trace
        concert-sim [PLAY] --seeds FROM TO    live many lives and print the bad ones
 
-PLAY is managed (the default) or toy.";
+PLAY is managed (the default), claims or toy.";
 
 fn live(play: &str, seed: u64) -> Report {
     match play {
         "toy" => scenario::run(seed, |stage| ToyPlay::new(stage, None)),
+        "claims" => scenario::run(seed, ClaimsPlay::new),
         _ => scenario::run(seed, ManagedPlay::new),
     }
 }
@@ -20,7 +22,7 @@ fn live(play: &str, seed: u64) -> Report {
 fn main() -> std::process::ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let is_play = words.first().is_some_and(|it| ["toy", "managed"].contains(it));
+    let is_play = words.first().is_some_and(|it| ["toy", "claims", "managed"].contains(it));
     let play = if is_play { words.remove(0) } else { "managed" };
     let number = |text: &str| text.parse::<u64>().ok();
     let seeds = match words[..] {

@@ -1,5 +1,6 @@
 //! A thousand lives, and proof that a bad one would be noticed.
 
+use concert_sim::claims::ClaimsPlay;
 use concert_sim::faults::Fault;
 use concert_sim::managed::ManagedPlay;
 use concert_sim::scenario::{self, Counts, Report};
@@ -48,6 +49,18 @@ fn a_thousand_managed_lives_keep_every_promise() {
 }
 
 #[test]
+fn a_thousand_lives_in_concert_keep_every_promise() {
+    let reports = live(0..1000, |seed| scenario::run(seed, ClaimsPlay::new));
+    assert_good("claims", &reports);
+    let sum = |count: fn(&Counts) -> u64| reports.iter().map(|r| count(&r.counts)).sum::<u64>();
+    for (what, count) in
+        [("creates", sum(|c| c.creates)), ("deletes", sum(|c| c.deletes)), ("crashes", sum(|c| c.crashes))]
+    {
+        assert!(count >= 100, "only {count} {what} in all lives: they prove little");
+    }
+}
+
+#[test]
 fn a_thousand_seeds_keep_every_promise() {
     let reports = live(0..1000, |seed| toy(seed, None));
     assert_good("toy", &reports);
@@ -81,7 +94,12 @@ fn a_thousand_seeds_keep_every_promise() {
 #[test]
 fn the_same_seed_gives_the_same_life() {
     for seed in [1, 77, 4711] {
-        for play in [|seed| toy(seed, None), |seed| scenario::run(seed, ManagedPlay::new)] {
+        let plays = [
+            |seed| toy(seed, None),
+            |seed| scenario::run(seed, ManagedPlay::new),
+            |seed| scenario::run(seed, ClaimsPlay::new),
+        ];
+        for play in plays {
             let (one, two) = (play(seed), play(seed));
             assert_eq!(one.trace, two.trace);
             assert_eq!((one.fingerprint, one.counts), (two.fingerprint, two.counts));

@@ -39,7 +39,7 @@ const RULES: &[Rule] = &[
     only("engine", &["model", "store"]),
     Rule {
         tests_use: &["testbed", "provider-example"],
-        ..only("controllers", &["model", "store", "engine", "provider"])
+        ..only("controllers", &["model", "schema", "store", "engine", "provider"])
     },
     only("api", &["model", "schema", "store", "engine"]),
     only("server", &["model", "schema", "store", "provider", "engine", "controllers", "api"]),

@@ -57,6 +57,9 @@ pub struct Flags {
     /// How long to say that a new thing may stay invisible. Nothing is said where it is left out.
     #[arg(long, value_parser = duration::parse)]
     pub creation_grace: Option<Duration>,
+    /// Serve the managed kinds too that portable claims are bound to.
+    #[arg(long)]
+    pub claims: bool,
     /// How long calls under way may take after the process was told to stop.
     #[arg(long, value_parser = duration::parse, default_value = "30s")]
     pub drain: Duration,

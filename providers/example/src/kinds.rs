@@ -6,6 +6,8 @@ use concert_model::{GroupKind, GroupVersionKind};
 use concert_provider::{ConfigKind, Reference, Served};
 use serde_json::Value;
 
+use crate::claimed::CLAIMED;
+
 const VERSION: &str = "v1alpha1";
 const EXAMPLE: &str = "example.crossplane.io";
 const CLOUD: &str = "cloud.concert.dev";
@@ -31,7 +33,7 @@ pub(crate) struct Kind {
     /// The cloud's word for it.
     pub(crate) thing: &'static str,
     pub(crate) has_deterministic_names: bool,
-    manifest: &'static str,
+    pub(crate) manifest: &'static str,
 }
 
 const KINDS: &[Kind] = &[
@@ -68,12 +70,12 @@ const KINDS: &[Kind] = &[
 impl Kind {
     /// The kind that an object is of, if it is served.
     pub(crate) fn of(kind: &GroupVersionKind) -> Option<&'static Self> {
-        KINDS.iter().find(|it| it.gvk() == *kind)
+        all().find(|it| it.gvk() == *kind)
     }
 
     /// The kind that a thing of the cloud is served as.
     pub(crate) fn of_thing(thing: &str) -> Option<&'static Self> {
-        KINDS.iter().find(|it| it.thing == thing)
+        all().find(|it| it.thing == thing)
     }
 
     pub(crate) fn gvk(&self) -> GroupVersionKind {
@@ -110,22 +112,31 @@ impl Kind {
     }
 
     fn configs(&self) -> Vec<ConfigKind> {
-        let of_group = |kind: &str| GroupKind::new(self.group, kind).at_version(VERSION);
-        // Cluster-scoped kinds refer to a name alone, so there is one kind it can mean.
-        let kinds: &[&str] = if self.group == EXAMPLE {
-            &["ProviderConfig"]
-        } else {
-            &["ClusterProviderConfig", "ProviderConfig"]
+        // Cluster-scoped kinds refer to a name alone, so there is one kind it can mean. Those of other clouds
+        // are in the accounts of this one.
+        let (group, kinds): (_, &[&str]) = match self.group {
+            CLOUD => (CLOUD, &["ClusterProviderConfig", "ProviderConfig"]),
+            _ => (EXAMPLE, &["ProviderConfig"]),
         };
+        let of_group = |kind: &str| GroupKind::new(group, kind).at_version(VERSION);
         let config =
             |kind: &&str| ConfigKind { kind: of_group(kind), usage: Some(of_group("ProviderConfigUsage")) };
         kinds.iter().map(config).collect()
     }
 }
 
+fn all() -> impl Iterator<Item = &'static Kind> {
+    KINDS.iter().chain(CLAIMED)
+}
+
 /// What the handshake says of every kind.
 pub fn served(creation_grace: Option<Duration>) -> Vec<Served> {
     KINDS.iter().map(|kind| kind.served(creation_grace)).collect()
+}
+
+/// What it says of the kinds that claims are bound to.
+pub fn claimed(creation_grace: Option<Duration>) -> Vec<Served> {
+    CLAIMED.iter().map(|kind| kind.served(creation_grace)).collect()
 }
 
 fn schema(manifest: &str) -> Option<Value> {
@@ -139,7 +150,7 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_definition_that_fits_it() {
-        for kind in KINDS {
+        for kind in all() {
             let manifest: Value = serde_saphyr::from_str(kind.manifest).unwrap();
             assert_eq!(manifest["spec"]["group"], kind.group);
             assert_eq!(manifest["spec"]["names"]["kind"], kind.kind);

@@ -4,11 +4,13 @@
 //! tests change it behind the provider's back and other programs call the same cloud.
 #![warn(missing_docs)]
 
+mod claimed;
 pub mod cloud;
 pub mod control;
 pub mod flags;
 mod kinds;
 mod provider;
 
-pub use kinds::{CRDS, served};
+pub use claimed::CLAIMED_CRDS;
+pub use kinds::{CRDS, claimed, served};
 pub use provider::Example;

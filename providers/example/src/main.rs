@@ -20,7 +20,8 @@ async fn main() -> anyhow::Result<()> {
     let flags = Flags::parse();
     let api = Arc::new(Api::new(cloud(&flags)?, Arc::new(SystemClock::new())));
 
-    let provider = Example::new(api.clone()).with_creation_grace(flags.creation_grace);
+    let provider =
+        Example::new(api.clone()).with_creation_grace(flags.creation_grace).with_claims(flags.claims);
     let server = Server::new(Arc::new(provider))
         .address(flags.address.as_str())
         .protocols(flags.protocol.protocols())

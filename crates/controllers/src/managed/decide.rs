@@ -8,6 +8,7 @@ use std::time::Duration;
 use concert_model::{Object, Timestamp};
 use concert_provider::{Action, Error, Lookup, Observation, Served, Token};
 
+use super::binding::policy_of;
 use super::journal::{self, Ending, Intent};
 use super::policy::Policy;
 use super::verdict::{Verdict, diff_text};
@@ -100,7 +101,7 @@ pub enum Step {
 pub fn decide(object: &Object, seen: &Seen, rules: &Rules, now: Timestamp) -> Step {
     let is_deleting = object.deleted_at().is_some();
     let is_ours = object.finalizers().iter().any(|it| it == FINALIZER);
-    let policy = Policy::of(object, rules.has_policies, rules.served.policies.as_deref());
+    let policy = policy_of(object, rules);
     let is_paused =
         object.annotation(annotation::PAUSED) == Some("true") || policy.as_ref().is_ok_and(Policy::is_paused);
     let deletes_anyway = object.annotation(annotation::DELETE_WHILE_PAUSED) == Some("true");

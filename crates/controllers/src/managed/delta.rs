@@ -20,7 +20,7 @@ const RESERVED: [&str; 8] = [
 ];
 
 /// Fields of the status that are not a provider's to replace.
-const OURS: [&str; 2] = ["conditions", "lastHandledReconcileAt"];
+const OURS: [&str; 3] = ["conditions", "lastHandledReconcileAt", "bindingPhase"];
 
 /// The annotations that `delta` sets, its external name among them.
 pub fn annotations(delta: &Delta) -> impl Iterator<Item = (&str, &str)> {

@@ -4,6 +4,7 @@
 //! [`Registry`](registry::Registry) starts a controller for each kind that is defined and served, and
 //! stops it when it no longer is.
 
+pub mod binding;
 pub mod config;
 pub mod connection;
 pub mod decide;

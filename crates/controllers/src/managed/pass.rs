@@ -8,12 +8,12 @@ use concert_store::{By, Error, Part};
 use serde_json::Value;
 use tracing::{debug, warn};
 
+use super::binding::policy_of;
 use super::config::ConfigError;
 use super::connection::PublishError;
 use super::decide::{Done, Progress, Seen, Step};
 use super::delta;
 use super::journal::{self, Ending};
-use super::policy::Policy;
 use super::reference::{self, ReferenceError};
 use super::run::{Managed, since};
 use super::verdict::{Told, Verdict};
@@ -171,7 +171,7 @@ impl<'a> Pass<'a> {
         delta::restate(&mut self.status, delta, self.object.generation(), now);
         self.is_dirty |= delta::annotate(&mut self.object, delta);
         let rules = &self.managed.rules;
-        let policy = Policy::of(&self.object, rules.has_policies, rules.served.policies.as_deref());
+        let policy = policy_of(&self.object, rules);
         if may_initialise && policy.is_ok_and(|it| it.allows(Action::LateInitialize)) {
             self.is_dirty |= delta::late_initialise(&mut self.object, delta);
         }

@@ -6,10 +6,11 @@ use concert_model::{Object, Timestamp};
 use concert_provider::{Action, Call, Configuration, Connector, Plan, PlanAction};
 use concert_store::{By, Error, Store};
 
+use super::binding::policy_of;
 use super::config::{ConfigError, Configurations};
 use super::decide::Rules;
 use super::journal::{self, Intent};
-use super::policy::Policy;
+
 use super::reference::{self, ReferenceError};
 use super::vocabulary::{annotation, message};
 
@@ -98,7 +99,7 @@ fn answer(action: PlanAction, reason: impl Into<String>) -> Plan {
 
 /// What can be said without asking the provider.
 fn foreseen(object: &Object, rules: &Rules) -> Option<Plan> {
-    let policy = Policy::of(object, rules.has_policies, rules.served.policies.as_deref());
+    let policy = policy_of(object, rules);
     let is_paused = object.annotation(annotation::PAUSED) == Some("true");
     match policy {
         Err(error) => Some(answer(PlanAction::None, error.0)),
@@ -122,7 +123,7 @@ fn foreseen(object: &Object, rules: &Rules) -> Option<Plan> {
 
 /// What is left of a plan once the policies have had their say.
 fn restrained(plan: Plan, object: &Object, rules: &Rules, now: Timestamp) -> Plan {
-    let Ok(policy) = Policy::of(object, rules.has_policies, rules.served.policies.as_deref()) else {
+    let Ok(policy) = policy_of(object, rules) else {
         return plan;
     };
     let forbidden = |action: &str| {

@@ -96,6 +96,12 @@ impl Policy {
         if is_supported { Ok(policy) } else { Err(unsupported()) }
     }
 
+    /// The same, but the external thing goes with its object, or stays.
+    pub fn deleting(mut self, deletes: bool) -> Self {
+        self.deletion = Some(if deletes { Deletion::Delete } else { Deletion::Orphan });
+        self
+    }
+
     /// Whether an action is allowed.
     pub fn allows(&self, action: Action) -> bool {
         !self.is_enabled || self.actions.contains(&All) || self.actions.contains(&action)

@@ -12,6 +12,7 @@ use concert_store::{By, Chance, Clock, Error, Store};
 use serde_json::{Value, json};
 use tracing::debug;
 
+use super::binding;
 use super::config::Configurations;
 use super::connection::Publisher;
 use super::decide::{Rules, Step, decide};
@@ -146,6 +147,9 @@ impl Managed {
         for condition in &verdict.conditions {
             let condition = condition.clone().observed(pass.object.generation());
             condition::set(&mut pass.status, condition, now);
+        }
+        if pass.object.deleted_at().is_none() && binding::is_bindable(&pass.object, &self.rules.served) {
+            binding::offer(&mut pass.status);
         }
         let asked = pass.object.annotation(annotation::RECONCILE_REQUESTED_AT);
         if let Some(token) = asked.filter(|it| verdict.is_answer && !it.is_empty())

@@ -38,6 +38,8 @@ pub(super) enum Kind<'a> {
     Node(&'a Schema),
     /// `metadata` of an object, of which rules see the name.
     Metadata,
+    /// An object of which all of `metadata` is seen.
+    Whole(&'a Schema),
 }
 
 /// A kind, with the most elements, entries or characters it may have.
@@ -52,7 +54,7 @@ impl<'a> Shape<'a> {
         Self { kind, size }
     }
 
-    fn unknown() -> Self {
+    pub(super) fn unknown() -> Self {
         Self::new(Kind::Dyn, REQUEST_BYTES_MAX)
     }
 
@@ -73,6 +75,11 @@ impl<'a> Shape<'a> {
             (None, _) => Kind::Dyn,
         };
         Self::new(kind, size_of(schema))
+    }
+
+    /// What an object of `schema` is to an expression that is none of its rules.
+    pub(super) fn of_object(schema: &'a Schema) -> Self {
+        Self::new(Kind::Whole(schema), size_of(schema))
     }
 
     /// What going through the whole value costs.
@@ -122,6 +129,8 @@ impl<'a> Shape<'a> {
             Kind::Dyn => Ok(Shape::unknown()),
             Kind::Map(inner) => Ok((**inner).clone()),
             Kind::Maybe(inner) => inner.field(name).map(Shape::maybe),
+            Kind::Whole(_) if name == "metadata" => Ok(Shape::unknown()),
+            Kind::Whole(schema) => Shape::new(Kind::Node(schema), self.size).field(name),
             Kind::Metadata if matches!(name, "name" | "generateName") => Ok(Shape::new(Kind::Text, NAME_MAX)),
             Kind::Node(schema) if schema.kind() == Some(Type::Object) => {
                 let plain = unescaped(name);

@@ -14,6 +14,7 @@ mod ast;
 mod check;
 mod estimate;
 mod eval;
+mod expression;
 mod functions;
 mod lex;
 mod net;
@@ -29,6 +30,7 @@ mod value;
 use std::sync::Arc;
 
 pub(crate) use admit::admit;
+pub use expression::Expression;
 
 /// Highest estimated cost of one rule, times how often it runs. Kubernetes' own bound, as the next three.
 const RULE_COST_MAX: u64 = 10_000_000;

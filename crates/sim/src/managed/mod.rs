@@ -7,3 +7,4 @@ mod play;
 mod wire;
 
 pub use play::ManagedPlay;
+pub use wire::Wire;

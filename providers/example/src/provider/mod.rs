@@ -24,12 +24,20 @@ const EXTERNAL_NAME: &str = "crossplane.io/external-name";
 pub struct Example {
     api: Arc<Api>,
     creation_grace: Option<Duration>,
+    serves_claims: bool,
 }
 
 impl Example {
     /// A provider for this cloud.
     pub fn new(api: Arc<Api>) -> Self {
-        Self { api, creation_grace: None }
+        Self { api, creation_grace: None, serves_claims: false }
+    }
+
+    /// The same, and it serves the kinds too that portable claims are bound to.
+    #[must_use]
+    pub fn with_claims(mut self, serves_claims: bool) -> Self {
+        self.serves_claims = serves_claims;
+        self
     }
 
     /// The same, and it says how long a new thing may stay invisible.

@@ -39,6 +39,10 @@ impl Example {
 #[async_trait]
 impl Provider for Example {
     fn handshake(&self) -> Handshake {
+        let mut kinds = kinds::served(self.creation_grace);
+        if self.serves_claims {
+            kinds.extend(kinds::claimed(self.creation_grace));
+        }
         Handshake {
             protocol: Protocol::V1,
             name: "example".to_owned(),
@@ -50,7 +54,7 @@ impl Provider for Example {
                 enumerate: true,
                 configure: true,
             },
-            kinds: kinds::served(self.creation_grace),
+            kinds,
         }
     }
 

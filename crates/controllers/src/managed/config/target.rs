@@ -27,7 +27,9 @@ pub(super) async fn target(
     served: &Served,
 ) -> Result<Target, ConfigError> {
     let is_modern = !object.namespace().is_empty();
-    let reference = object.spec().get("providerConfigRef").filter(|it| !it.is_null());
+    let given = |field: &str| object.spec().get(field).filter(|it| !it.is_null());
+    // What classes made before there were ProviderConfigs is called `providerRef`.
+    let reference = given("providerConfigRef").or_else(|| given("providerRef"));
     let required = |field: &str| match reference {
         None => Ok(None),
         Some(reference) => match reference.get(field).and_then(Value::as_str).unwrap_or_default() {

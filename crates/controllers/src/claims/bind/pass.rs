@@ -1,0 +1,248 @@
+//! One pass: the claim as it stands, what was found out about it, and the steps.
+
+use concert_model::{Encoded, Object, ObjectKey};
+use concert_store::{By, Delete, Error};
+use serde_json::{Value, json};
+
+use super::super::propagate::decide::{consenting, route, target};
+use super::super::verdict::Told;
+use super::super::vocabulary::{FINALIZER, annotation, event, phase};
+use super::decide::{Doing, Seen, Sight, Step};
+use super::run::Binder;
+
+/// What one pass knows.
+pub struct Pass<'a> {
+    binder: &'a Binder,
+    by: By,
+    /// As stored.
+    pub claim: Object,
+    /// What was found out.
+    pub seen: Seen,
+}
+
+/// Why a pass ends before it has decided how.
+pub enum Stop {
+    /// The claim is no more.
+    Gone,
+    /// Somebody wrote first, or the store failed.
+    Store(Error),
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Self {
+        Stop::Store(error)
+    }
+}
+
+type Taken = Result<(), Stop>;
+
+impl<'a> Pass<'a> {
+    /// A pass over `claim`.
+    pub fn begin(binder: &'a Binder, claim: Object, by: By) -> Self {
+        Self { binder, by, claim, seen: Seen::default() }
+    }
+
+    /// Takes one step.
+    ///
+    /// # Errors
+    /// The pass ends here.
+    pub async fn take(&mut self, step: Step) -> Taken {
+        match step {
+            Step::LookAtManaged(name) => {
+                let kind = &self.binder.implementation.managed.group_kind;
+                self.seen.managed = Some(self.look(ObjectKey::cluster(kind.clone(), name)).await);
+                Ok(())
+            }
+            Step::LookAtClass(name) => {
+                let kind = &self.binder.implementation.class.group_kind;
+                self.seen.class = Some(self.look(ObjectKey::cluster(kind.clone(), name)).await);
+                Ok(())
+            }
+            Step::Hold { name } => self.hold(&name).await,
+            Step::Prove => {
+                let claim = self.claim.clone();
+                self.write_claim(claim, Doing::Hold).await
+            }
+            Step::Create(managed) => self.create(*managed).await,
+            Step::Reserve => self.reserve().await,
+            Step::Propagate => {
+                self.seen.propagation = Some(self.propagate().await?);
+                Ok(())
+            }
+            Step::MarkBound => self.mark(phase::BOUND, Doing::Bind).await,
+            Step::TakeName(name) => {
+                let mut claim = self.claim.clone();
+                claim.set_annotation(annotation::EXTERNAL_NAME, &name);
+                self.write_claim(claim, Doing::Bind).await
+            }
+            Step::Release => self.mark(phase::RELEASED, Doing::Unbind).await,
+            Step::Delete => self.delete().await,
+            Step::Forget => self.forget().await,
+            Step::LetGo => self.let_go().await,
+            Step::Rest(_) => Ok(()),
+        }
+    }
+
+    async fn look(&self, key: ObjectKey) -> Sight {
+        match self.binder.hands.find(&key).await {
+            Ok(Some(found)) => Sight::There(Box::new(found)),
+            Ok(None) => Sight::Absent,
+            Err(error) => Sight::Failed(super::super::hands::words(&error)),
+        }
+    }
+
+    async fn hold(&mut self, name: &str) -> Taken {
+        let mut claim = self.claim.clone();
+        claim.add_finalizer(FINALIZER);
+        let spec = claim.get_mut("spec");
+        if !super::super::reference::is_set(spec, "resourceRef") {
+            let kind = &self.binder.implementation.managed;
+            spec["resourceRef"] =
+                json!({"apiVersion": kind.api_version(), "kind": &*kind.group_kind.kind, "name": name});
+        }
+        self.write_claim(claim, Doing::Hold).await
+    }
+
+    async fn create(&mut self, managed: Object) -> Taken {
+        match self.binder.hands.store.create(managed, &self.by).await {
+            Ok(created) => {
+                let told = Told::normal(event::CREATED, format!("created {}", created.key()));
+                self.binder.hands.tell(&self.claim, &told);
+                self.seen.managed = Some(Sight::There(Box::new(created.decode())));
+                Ok(())
+            }
+            // Ours of an earlier pass, or somebody else's: another look tells.
+            Err(Error::AlreadyExists { .. }) => {
+                self.seen.managed = None;
+                Ok(())
+            }
+            Err(error) => self.fail(Doing::Create, error),
+        }
+    }
+
+    async fn reserve(&mut self) -> Taken {
+        let reference = super::super::reference::to(&self.claim);
+        self.change_managed(|managed| managed.get_mut("spec")["claimRef"] = reference, Doing::Bind).await
+    }
+
+    async fn forget(&mut self) -> Taken {
+        let drop_reference = |managed: &mut Object| {
+            if let Value::Object(spec) = managed.get_mut("spec") {
+                spec.remove("claimRef");
+            }
+        };
+        self.change_managed(drop_reference, Doing::Unbind).await
+    }
+
+    async fn change_managed(&mut self, change: impl FnOnce(&mut Object), doing: Doing) -> Taken {
+        let Some(Sight::There(managed)) = &self.seen.managed else { return Ok(()) };
+        let mut managed = (**managed).clone();
+        change(&mut managed);
+        let written = self.binder.hands.store.update(managed, &self.by).await;
+        self.saw(written, doing)
+    }
+
+    async fn mark(&mut self, phase: &str, doing: Doing) -> Taken {
+        let Some(Sight::There(managed)) = &self.seen.managed else { return Ok(()) };
+        let mut managed = (**managed).clone();
+        let status = managed.get_mut("status");
+        if !status.is_object() {
+            *status = json!({});
+        }
+        status["bindingPhase"] = json!(phase);
+        let written = self.binder.hands.store.update_status(managed, &self.by).await;
+        self.saw(written, doing)
+    }
+
+    /// Takes what was written of the managed resource, or that it is gone.
+    fn saw(&mut self, written: Result<Encoded, Error>, doing: Doing) -> Taken {
+        match written {
+            Ok(managed) => self.seen.managed = Some(Sight::There(Box::new(managed.decode()))),
+            Err(Error::NotFound { .. }) => self.seen.managed = Some(Sight::Absent),
+            Err(error) => return self.fail(doing, error),
+        }
+        Ok(())
+    }
+
+    async fn delete(&mut self) -> Taken {
+        let Some(Sight::There(managed)) = &self.seen.managed else { return Ok(()) };
+        let Ok(key) = managed.key() else { return Ok(()) };
+        // Only this state of it, which says that it is ours.
+        let options =
+            Delete { uid: managed.uid(), resource_version: managed.resource_version(), ..Delete::default() };
+        let deleted = self.binder.hands.store.delete(&key, &options, &self.by).await;
+        match deleted {
+            Ok(_) | Err(Error::NotFound { .. }) => {
+                self.seen.managed = None;
+                Ok(())
+            }
+            Err(error) => self.fail(Doing::Unbind, error),
+        }
+    }
+
+    async fn let_go(&mut self) -> Taken {
+        let mut claim = self.claim.clone();
+        claim.remove_finalizer(FINALIZER);
+        match self.binder.hands.store.update(claim, &self.by).await {
+            Ok(_) | Err(Error::NotFound { .. }) => {
+                let told = Told::normal(event::UNBOUND, "let go of its managed resource");
+                self.binder.hands.tell(&self.claim, &told);
+                Err(Stop::Gone)
+            }
+            Err(error) => self.fail(Doing::Unbind, error),
+        }
+    }
+
+    async fn write_claim(&mut self, claim: Object, doing: Doing) -> Taken {
+        match self.binder.hands.store.update(claim, &self.by).await {
+            Ok(written) => (self.claim, self.seen.is_proven) = (written.decode(), true),
+            Err(Error::NotFound { .. }) => return Err(Stop::Gone),
+            Err(error) => return self.fail(doing, error),
+        }
+        Ok(())
+    }
+
+    /// What somebody has to do something about is said; what another try may cure is tried again.
+    fn fail(&mut self, doing: Doing, error: Error) -> Taken {
+        match error {
+            Error::Conflict { .. } => Err(Stop::Store(error)),
+            error if error.is_transient() => Err(Stop::Store(error)),
+            error => {
+                self.seen.failure = Some((doing, super::super::hands::words(&error)));
+                Ok(())
+            }
+        }
+    }
+
+    /// Copies the secret, if both name one. Says in words why not.
+    async fn propagate(&self) -> Result<Result<(), String>, Stop> {
+        let Some(Sight::There(managed)) = &self.seen.managed else { return Ok(Ok(())) };
+        let Some((from, to)) = route(&self.claim, managed) else { return Ok(Ok(())) };
+        let hands = &self.binder.hands;
+        let Some(source) = hands.find(&from).await? else {
+            return Ok(Err(format!("{} has published no connection secret", managed.name())));
+        };
+        let stored = hands.find(&to).await?;
+        let copied = match target(&self.claim, managed, &source, stored.as_ref(), &to) {
+            Err(why) => return Ok(Err(why)),
+            Ok(None) => stored,
+            Ok(Some(secret)) => {
+                let written = match &stored {
+                    Some(_) => hands.store.update(secret, &self.by).await,
+                    None => hands.store.create(secret, &self.by).await,
+                };
+                match written {
+                    Ok(written) => Some(written.decode()),
+                    Err(error @ Error::Invalid { .. }) => return Ok(Err(super::super::hands::words(&error))),
+                    // Somebody made one just now: another pass sees whose.
+                    Err(Error::AlreadyExists { key }) => return Err(Stop::Store(Error::Conflict { key })),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        };
+        if let Some(consenting) = copied.and_then(|copied| consenting(&source, &copied)) {
+            hands.store.update(consenting, &self.by).await?;
+        }
+        Ok(Ok(()))
+    }
+}

@@ -1,0 +1,94 @@
+//! The hands of the binder: goes on with one claim until there is nothing more to do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use concert_engine::{Controller, Objects, Outcome, Reconciler, Request, Source, source};
+use concert_model::{Encoded, FieldSelector, GroupKind, GroupVersionKind, Object, ObjectKey};
+use concert_store::{Fence, Query};
+use tracing::debug;
+
+use super::super::definition::Implementation;
+use super::super::hands::{Hands, missed};
+use super::super::propagate::decide::secret_kind;
+use super::super::reference::Reference;
+use super::decide::{Step, concern, decide};
+use super::pass::{Pass, Stop};
+use crate::managed::vocabulary::connection::SECRET_TYPE;
+
+/// Steps in one pass: more than any honest path needs.
+const STEPS_MAX: usize = 20;
+
+/// Binds claims of one kind to managed resources of one kind.
+pub struct Binder {
+    /// The claim kind.
+    pub claim: GroupVersionKind,
+    /// The class kind, the managed kind, and what they make of a claim.
+    pub implementation: Arc<Implementation>,
+    /// What it works with.
+    pub hands: Hands,
+}
+
+impl Binder {
+    async fn pass(&self, claim: Object, request: &Request) -> Outcome {
+        let by = self.hands.by(request);
+        let mut pass = Pass::begin(self, claim, by.clone());
+        for _ in 0..STEPS_MAX {
+            let step = decide(&pass.claim, &pass.seen, &self.implementation);
+            debug!(?step, "decided");
+            if let Step::Rest(verdict) = &step {
+                return self.hands.conclude(&pass.claim, verdict, &by).await;
+            }
+            match pass.take(step).await {
+                Ok(()) => {}
+                Err(Stop::Gone) => return Outcome::Done,
+                Err(Stop::Store(error)) => return missed(&error),
+            }
+        }
+        Outcome::Requeue("more steps than any honest path needs".into(), None)
+    }
+}
+
+#[async_trait]
+impl Reconciler for Binder {
+    async fn reconcile(&self, request: Request) -> Outcome {
+        match self.hands.find(&request.key).await {
+            Ok(Some(claim)) if concern(&claim, &self.implementation).is_some() => {
+                // Claims are read in their storage version and written in the one that the definition names.
+                self.pass(in_version(claim, &self.claim), &request).await
+            }
+            Ok(_) => Outcome::Done,
+            Err(error) => missed(&error),
+        }
+    }
+}
+
+fn in_version(mut claim: Object, kind: &GroupVersionKind) -> Object {
+    claim.set("apiVersion", kind.api_version().into());
+    claim
+}
+
+/// The controller of one pair.
+pub fn controller(binder: Binder, relist: Duration, fence: Option<Fence>) -> Controller {
+    let claims = binder.claim.group_kind.clone();
+    let managed = Query::all(binder.implementation.managed.group_kind.clone());
+    let kind = claims.clone();
+    let secrets = Query::all(secret_kind()).with_fields(FieldSelector::field("type", SECRET_TYPE));
+    Controller::builder(binder.hands.name.clone(), Arc::new(binder))
+        .objects(Objects::new(Query::all(claims.clone())).changed(source::except_status))
+        .source(Source::mapped(managed, move |it: &Encoded| claim_of(it, &kind)).because("managed"))
+        // A secret that somebody deletes or breaks is made whole.
+        .source(Source::owned(secrets, claims).because("secret"))
+        .timeout(super::super::TIMEOUT)
+        .relist(Some(relist))
+        .fence(fence)
+        .build()
+}
+
+/// The claim that a managed resource says it belongs to.
+fn claim_of(managed: &Encoded, kind: &GroupKind) -> Vec<ObjectKey> {
+    let reference = Reference::read(managed.decode().spec(), "claimRef");
+    let reference = reference.filter(|it| it.kind == *kind);
+    reference.map(|it| ObjectKey::namespaced(it.kind, it.namespace, it.name)).into_iter().collect()
+}

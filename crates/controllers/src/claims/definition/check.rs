@@ -1,0 +1,162 @@
+//! Whether what a definition names is there, and as it must be.
+
+use std::collections::BTreeMap;
+
+use concert_model::condition::{self, Status};
+use concert_model::{FieldError, FieldPath, GroupKind, GroupVersionKind, Object};
+use concert_schema::{Expression, Schema};
+use serde_json::Value;
+
+use super::mapping::{NAMES, Rule, Source};
+use super::{Definition, Implementation};
+
+/// What is known of the kinds that definitions name; those that are not defined are not in it.
+pub type Kinds = BTreeMap<GroupKind, Known>;
+
+/// What is known of one kind.
+#[derive(Clone, Debug)]
+pub struct Known {
+    is_established: bool,
+    is_namespaced: bool,
+    versions: BTreeMap<String, Version>,
+}
+
+#[derive(Clone, Debug)]
+struct Version {
+    has_status: bool,
+    schema: Option<Schema>,
+}
+
+/// Why an implementation, or a whole definition, cannot be used.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Shortcoming {
+    /// It may yet come: whoever waits is woken by it.
+    Missing {
+        /// Which field names it.
+        field: FieldPath,
+        /// In words, with what to do.
+        why: String,
+    },
+    /// It has to be changed.
+    Wrong(FieldError),
+}
+
+impl Known {
+    /// Reads a CustomResourceDefinition.
+    pub fn of(definition: &Object) -> Self {
+        let established = condition::find(definition.status(), "Established");
+        let versions = definition.spec()["versions"].as_array().into_iter().flatten();
+        let versions = versions.filter(|it| it["served"] == true).map(|it| {
+            let has_status = it.pointer("/subresources/status").is_some_and(Value::is_object);
+            let schema = it.pointer("/schema/openAPIV3Schema").and_then(|it| Schema::compile(it).ok());
+            (it["name"].as_str().unwrap_or_default().to_owned(), Version { has_status, schema })
+        });
+        Self {
+            is_established: established.is_some_and(|it| it.status == Status::True),
+            is_namespaced: definition.spec()["scope"] == "Namespaced",
+            versions: versions.collect(),
+        }
+    }
+
+    fn schema(&self, version: &str) -> Option<&Schema> {
+        self.versions.get(version)?.schema.as_ref()
+    }
+}
+
+/// What stands in the way of the definition as a whole, and of each of its implementations.
+pub fn check(definition: &Definition, kinds: &Kinds) -> (Vec<Shortcoming>, Vec<Vec<Shortcoming>>) {
+    let spec = FieldPath::new("spec");
+    let mut whole = check_kind(kinds, &definition.claim, &spec.child("claim"), Role::Claim);
+    if let Some(policy) = &definition.policy {
+        whole.extend(check_kind(kinds, policy, &spec.child("policy"), Role::Policy));
+    }
+    let each = definition.implementations.iter().map(|it| check_implementation(definition, it, kinds));
+    (whole, each.collect())
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Role {
+    Claim,
+    Policy,
+    Class,
+    Managed,
+}
+
+fn check_kind(kinds: &Kinds, kind: &GroupVersionKind, field: &FieldPath, role: Role) -> Vec<Shortcoming> {
+    let missing = |why: String| vec![Shortcoming::Missing { field: field.clone(), why }];
+    let wrong = |why: String| vec![Shortcoming::Wrong(FieldError::forbidden(field.clone(), why))];
+    let name = &kind.group_kind;
+    let Some(known) = kinds.get(name) else {
+        return missing(format!("{name} is not defined: apply its CustomResourceDefinition"));
+    };
+    if !known.is_established {
+        return missing(format!("the definition of {name} is not established"));
+    }
+    let Some(version) = known.versions.get(&*kind.version) else {
+        return missing(format!("{name} is not served as {}", kind.version));
+    };
+    let is_in_namespace = matches!(role, Role::Claim | Role::Policy);
+    if known.is_namespaced != is_in_namespace {
+        let scope = if is_in_namespace { "Namespaced" } else { "Cluster" };
+        return wrong(format!("{name} must have the scope {scope}"));
+    }
+    if matches!(role, Role::Claim | Role::Managed) && !version.has_status {
+        return wrong(format!("{name} must have a status subresource"));
+    }
+    if role == Role::Managed && !is_bindable(version.schema.as_ref()) {
+        return wrong(format!("{name} cannot be bound: its schema has no status.bindingPhase"));
+    }
+    Vec::new()
+}
+
+fn is_bindable(schema: Option<&Schema>) -> bool {
+    let Some(status) = schema.and_then(|it| it.property("status")) else { return false };
+    status.property("bindingPhase").is_some()
+}
+
+fn check_implementation(definition: &Definition, it: &Implementation, kinds: &Kinds) -> Vec<Shortcoming> {
+    let place = it.place();
+    let mut found = check_kind(kinds, &it.class, &place.child("class"), Role::Class);
+    found.extend(check_kind(kinds, &it.managed, &place.child("managed"), Role::Managed));
+    let schema = |kind: &GroupVersionKind| kinds.get(&kind.group_kind)?.schema(&kind.version);
+    let sources = [schema(&definition.claim), schema(&it.class)];
+    for rule in &it.mapping {
+        found.extend(check_rule(rule, sources, schema(&it.managed)).into_iter().map(Shortcoming::Wrong));
+    }
+    found
+}
+
+/// Follows paths and expressions through the schemas, where those are known.
+fn check_rule(rule: &Rule, sources: [Option<&Schema>; 2], target: Option<&Schema>) -> Option<FieldError> {
+    let unknown = |field: &str, path: &dyn std::fmt::Display, part: &str| {
+        let why = format!("there is no field {part:?}");
+        FieldError::invalid_text(rule.place.child(field), &path.to_string(), why)
+    };
+    if let Some(part) = target.and_then(|schema| rule.to.unknown_in(schema)) {
+        return Some(unknown("to", &rule.to, part));
+    }
+    match &rule.from {
+        Source::Value(_) => None,
+        Source::Path(path) => {
+            let at = NAMES.iter().position(|name| *name == path.root())?;
+            let below = path.below();
+            let is_of_metadata = below.root() == "metadata";
+            let part = sources[at].filter(|_| !is_of_metadata).and_then(|schema| below.unknown_in(schema))?;
+            Some(unknown("from", path, part))
+        }
+        Source::Expression(it) => {
+            let names = [(NAMES[0], sources[0]), (NAMES[1], sources[1])];
+            let error = Expression::compile(it.source(), &names).err()?;
+            Some(FieldError::invalid_text(rule.place.child("expression"), it.source(), error))
+        }
+    }
+}
+
+impl std::fmt::Display for Shortcoming {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Shortcoming::Missing { field, why } => write!(f, "{field}: {why}"),
+            Shortcoming::Wrong(error) => error.fmt(f),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What would become of a claim, without doing anything about it.
+
+use concert_model::{Object, ObjectKey};
+use concert_store::{Error, PageRequest, Query, Store};
+use serde_json::json;
+
+use super::bind::configure::configure;
+use super::ensemble::Ensemble;
+use super::policy::decide::{Seen, Step, decide};
+use super::reference::{self, Reference};
+use super::schedule::Manner;
+use super::schedule::decide::fitting;
+use super::verdict::Verdict;
+use super::way::Way;
+
+/// What would become of a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Wanted {
+    /// This managed resource would be made by this class.
+    Made {
+        /// As it would be.
+        managed: Box<Object>,
+        /// For sentences.
+        class: String,
+    },
+    /// It has one, or names one that is there.
+    Named(ObjectKey),
+    /// Nothing, for this reason.
+    Waits(String),
+}
+
+/// What would become of `claim`.
+///
+/// # Errors
+/// As the store's.
+pub async fn wanted(store: &dyn Store, ensemble: &Ensemble, claim: &Object) -> Result<Wanted, Error> {
+    let mut claim = claim.clone();
+    if claim.uid().is_none() {
+        // Whatever it will be: nothing that is shown depends on it.
+        claim.set_metadata("uid", json!("00000000-0000-4000-8000-000000000000"));
+    }
+    if let Way::Resource(it) = Way::of(&claim)
+        && ensemble.has_managed(&it.kind)
+    {
+        return Ok(Wanted::Named(it.cluster_key()));
+    }
+    let seen = look(store, ensemble, &claim).await?;
+    let class = match decide(&claim, ensemble, &seen) {
+        Step::Set(class) => Reference::read(&json!({"ref": class}), "ref"),
+        Step::Rest(Verdict { synced: Some(Err(why)), .. }) => return Ok(Wanted::Waits(why)),
+        Step::Rest(_) | Step::ListPolicies | Step::ListClasses => chosen(&claim, &seen),
+    };
+    let Some(class) = class else { return Ok(Wanted::Waits("no class would be chosen for it".into())) };
+    let classes = seen.classes.as_deref().unwrap_or_default();
+    let is_it =
+        |it: &&Object| it.name() == class.name && it.gvk().is_ok_and(|it| it.group_kind == class.kind);
+    let by = ensemble.implementations.iter().find(|it| it.class.group_kind == class.kind);
+    let (Some(found), Some(by)) = (classes.iter().find(is_it), by) else {
+        let it = reference::shown(&class.kind, "", &class.name);
+        return Ok(Wanted::Waits(format!("{it} does not exist: create it, or claim by another class")));
+    };
+    Ok(match configure(&claim, found, by) {
+        Ok(managed) => Wanted::Made { managed: Box::new(managed), class: reference::named(found) },
+        Err(why) => Wanted::Waits(why),
+    })
+}
+
+/// The class that is named, or that a scheduler would choose; the first where it is up to chance.
+fn chosen(claim: &Object, seen: &Seen) -> Option<Reference> {
+    let manner = match Way::of(claim) {
+        Way::Class(class) => return Some(class),
+        Way::Selector(_) => Manner::Select,
+        Way::Open | Way::Resource(_) => Manner::Default,
+    };
+    let class = fitting(manner, claim, seen.classes.as_deref()?).first().map(|it| reference::to(it))?;
+    Reference::read(&json!({"ref": class}), "ref")
+}
+
+async fn look(store: &dyn Store, ensemble: &Ensemble, claim: &Object) -> Result<Seen, Error> {
+    let mut policies = Vec::new();
+    if let Some(policy) = &ensemble.policy {
+        let query = Query::all(policy.group_kind.clone()).in_namespace(claim.namespace());
+        policies = list(store, &query).await?;
+    }
+    let mut classes = Vec::new();
+    for implementation in &ensemble.implementations {
+        classes.extend(list(store, &Query::all(implementation.class.group_kind.clone())).await?);
+    }
+    Ok(Seen { policies: Some(Ok(policies)), classes: Some(classes) })
+}
+
+async fn list(store: &dyn Store, query: &Query) -> Result<Vec<Object>, Error> {
+    let page = store.list(query, &PageRequest::whole()).await?;
+    Ok(page.items.iter().map(|it| it.decode()).collect())
+}

@@ -1,0 +1,7 @@
+//! Which controllers of claims run: those of each definition whose kinds are there, started and stopped
+//! while the process runs.
+
+pub mod decide;
+mod run;
+
+pub use run::{Registry, start};

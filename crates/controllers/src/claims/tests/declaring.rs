@@ -1,0 +1,91 @@
+use concert_model::{GroupKind, ObjectKey};
+use serde_json::json;
+
+use super::world::{DEFINITIONS, World, class_ref, documents};
+
+fn definition(name: &str) -> ObjectKey {
+    ObjectKey::cluster(GroupKind::new("concert.dev", "ClaimDefinition"), name)
+}
+
+#[tokio::test(start_paused = true)]
+async fn controllers_come_and_go_with_their_definition() {
+    let world = World::bare().await;
+    assert!(world.claims.controllers().is_empty());
+    world.class("ha", json!({}), json!({})).await;
+    let claim = world.redis("app", json!({"classRef": class_ref("ha")})).await;
+    assert_eq!(world.phase(&claim).await, "", "nobody plays yet");
+    let redis =
+        documents(DEFINITIONS).into_iter().find(|it| it["metadata"]["name"] == "rediscluster").unwrap();
+    let key = world.create(redis).await.key().clone();
+    world.settle().await;
+    assert_eq!(world.claims.controllers().len(), 4);
+    assert_eq!(world.said(&key, "Ready").await.0, "True");
+    assert_eq!(world.phase(&claim).await, "Bound");
+    world.delete(&key).await;
+    assert!(world.claims.controllers().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_waits_for_its_kinds_and_says_so() {
+    let world = World::new().await;
+    let spec = json!({"claim": {"apiVersion": "new.dev/v1", "kind": "Thing"}, "implementations": [
+        {"class": {"apiVersion": "new.dev/v1", "kind": "ThingClass"},
+         "managed": {"apiVersion": "new.dev/v1", "kind": "Made"}}]});
+    let key = world
+        .create(json!({"apiVersion": "concert.dev/v1alpha1", "kind": "ClaimDefinition",
+            "metadata": {"name": "thing"}, "spec": spec}))
+        .await
+        .key()
+        .clone();
+    world.settle().await;
+    let (status, reason, message) = world.said(&key, "Ready").await;
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "WaitingForKinds"));
+    assert!(message.contains("Thing.new.dev is not defined"), "{message}");
+    for (kind, plural, scope) in [
+        ("Thing", "things", "Namespaced"),
+        ("ThingClass", "thingclasses", "Cluster"),
+        ("Made", "mades", "Cluster"),
+    ] {
+        let schema = json!({"type": "object", "properties": {
+            "spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            "specTemplate": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
+            "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+                "properties": {"bindingPhase": {"type": "string"}}}}});
+        world
+            .create(json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+                "metadata": {"name": format!("{plural}.new.dev")},
+                "spec": {"group": "new.dev", "scope": scope, "names": {"kind": kind, "plural": plural},
+                    "versions": [{"name": "v1", "served": true, "storage": true,
+                        "subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema}}]}}))
+            .await;
+    }
+    world.settle().await;
+    assert_eq!(world.said(&key, "Ready").await.0, "True");
+    assert!(world.claims.controllers().iter().any(|it| &**it == "claims/thing.made.new.dev"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_wrong_says_where_and_harms_nobody() {
+    let world = World::new().await;
+    let redis = definition("rediscluster");
+    let mut broken = world.get(&redis).await.into_value();
+    broken["spec"]["implementations"][0]["mapping"][0]["expression"] = json!("claim.spec.engineVersoin");
+    let bad = json!({"spec": broken["spec"]});
+    world.patch(&redis, bad).await;
+    let (status, reason, message) = world.said(&redis, "Ready").await;
+    assert_eq!((status.as_str(), reason.as_str()), ("False", "Invalid"));
+    assert!(message.contains("spec.implementations[0].mapping[0].expression"), "{message}");
+    assert!(message.contains("undefined field 'engineVersoin'"), "{message}");
+    assert_eq!(world.said(&definition("bucket"), "Ready").await.0, "True");
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_that_are_shipped_are_as_they_must_be() {
+    let world = World::new().await;
+    for name in ["bucket", "rediscluster", "kubernetescluster", "mysqlinstance", "postgresqlinstance"] {
+        let said = world.said(&definition(name), "Ready").await;
+        assert_eq!(said, ("True".into(), "Available".into(), String::new()), "{name}");
+    }
+    // Buckets have two implementations, the others one; each has those who choose and one who binds.
+    assert_eq!(world.claims.controllers().len(), 5 + 6 * 3);
+}

@@ -1,0 +1,9 @@
+//! The whole concert on a store in memory, with the simulated cloud.
+
+mod binding;
+mod choosing;
+mod declaring;
+mod leaving;
+mod secrets;
+mod strangers;
+mod world;
