@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use concert_engine::{Failure, Outcome, Request};
-use concert_model::{Object, ObjectKey};
+use concert_model::{Encoded, Object, ObjectKey};
 use concert_store::{By, Chance, Clock, Error, PageRequest, Query, Store};
 
 use super::verdict::{Told, Verdict};
@@ -52,7 +52,7 @@ impl Hands {
     /// As the store's.
     pub async fn list(&self, query: &Query) -> Result<Vec<Object>, Error> {
         let page = self.store.list(query, &PageRequest::whole()).await?;
-        Ok(page.items.iter().map(|it| it.decode()).collect())
+        Ok(page.items.iter().map(Encoded::decode).collect())
     }
 
     /// Says on the claim what the verdict says, and tells its event.

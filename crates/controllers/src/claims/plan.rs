@@ -1,6 +1,6 @@
 //! What would become of a claim, without doing anything about it.
 
-use concert_model::{Object, ObjectKey};
+use concert_model::{Encoded, Object, ObjectKey};
 use concert_store::{Error, PageRequest, Query, Store};
 use serde_json::json;
 
@@ -91,5 +91,5 @@ async fn look(store: &dyn Store, ensemble: &Ensemble, claim: &Object) -> Result<
 
 async fn list(store: &dyn Store, query: &Query) -> Result<Vec<Object>, Error> {
     let page = store.list(query, &PageRequest::whole()).await?;
-    Ok(page.items.iter().map(|it| it.decode()).collect())
+    Ok(page.items.iter().map(Encoded::decode).collect())
 }

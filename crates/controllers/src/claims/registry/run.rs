@@ -9,7 +9,7 @@ use concert_engine::{
     Controller, Failure, Lane, Objects, Outcome, Reconciler, Request, Source, StartError, source,
 };
 use concert_model::condition::{self, Status};
-use concert_model::{Condition, FieldSelector, GroupKind, Object, ObjectKey};
+use concert_model::{Condition, Encoded, FieldSelector, GroupKind, Object, ObjectKey};
 use concert_store::{By, Error, PageRequest, Query};
 use tracing::{debug, info};
 
@@ -146,7 +146,7 @@ impl Registry {
 
     async fn definitions(&self) -> Result<Vec<Object>, Error> {
         let page = self.0.parts.store.list(&Query::all(definition::kind()), &PageRequest::whole()).await?;
-        Ok(page.items.iter().map(|it| it.decode()).collect())
+        Ok(page.items.iter().map(Encoded::decode).collect())
     }
 
     /// What is known of all kinds that the definitions name.
