@@ -50,6 +50,7 @@ const RULES: &[Rule] = &[
     },
     only("testbed", &[]),
     free("provider-example"),
+    only("provider-local", &["model", "store", "provider"]),
     free("sim"),
     free("bench"),
     free("tidy"),
