@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use concert_provider::InProcess;
 use concert_provider_example::cloud::{Api, Cloud, Settings};
-use concert_provider_example::{CRDS, Example};
+use concert_provider_example::{CLAIMED_CRDS, CRDS, Example};
 use concert_server::serve::{Layer, Plane, Running};
 use concert_server::{Chance, SystemClock};
 use serde_json::{Value, json};
@@ -26,12 +26,21 @@ pub struct World {
 
 impl World {
     pub fn new(seed: u64) -> Self {
+        Self::open(seed, false)
+    }
+
+    /// The same, and its provider serves the kinds too that portable claims are bound to.
+    pub fn with_claims(seed: u64) -> Self {
+        Self::open(seed, true)
+    }
+
+    fn open(seed: u64, has_claims: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let cloud = Cloud::new(Settings::default(), Chance::seeded(seed));
         let api = Arc::new(Api::new(cloud, Arc::new(SystemClock::new())));
-        let provider = Arc::new(Example::new(api.clone()));
+        let provider = Arc::new(Example::new(api.clone()).with_claims(has_claims));
         let settings = Layer {
             data_dir: Some(folder.path().join("data")),
             listen: Some("127.0.0.1:0".to_owned()),
@@ -44,7 +53,8 @@ impl World {
             let plane = Plane::new(settings.resolve().unwrap());
             let dial = Arc::new(move |_: &_| Ok(Arc::new(InProcess::new(provider.clone())) as _));
             let running = plane.with_dial(dial).start().await.unwrap();
-            for (_, definition) in CRDS {
+            let claimed = if has_claims { CLAIMED_CRDS } else { &[] };
+            for (_, definition) in CRDS.iter().chain(claimed) {
                 running.apply(definition, "test").await.unwrap();
             }
             for object in [
@@ -64,6 +74,20 @@ impl World {
             if answer["action"] == "create" { Ok(()) } else { Err(answer.to_string()) }
         });
         world
+    }
+
+    /// Applies a file of manifests.
+    pub fn apply_all(&self, manifests: &str) {
+        let running = self.running.as_ref().unwrap();
+        self.runtime.block_on(running.apply(manifests, "test")).unwrap();
+    }
+
+    /// What would become of an object, asked without applying it first.
+    pub fn plan_of(&self, object: &Value) -> Value {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": [object]});
+        let answer = self.json("POST", PLAN, &list);
+        let plans = answer.as_array().or(answer["items"].as_array()).cloned().unwrap_or_default();
+        plans.first().cloned().unwrap_or_default()
     }
 
     pub fn json(&self, method: &str, path: &str, body: &Value) -> Value {

@@ -4,6 +4,7 @@
 mod access;
 mod applying;
 mod changing;
+mod claims;
 mod client;
 mod cloud;
 mod conformance;

@@ -28,3 +28,16 @@ pub use hands::Hands;
 
 /// How long one pass may take.
 pub const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// How often claims are looked at, and everything is listed, although nothing seems to change: what a
+/// read that was too old has hidden is found then.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// A look at each claim, which writes nothing where all is well.
+    pub poll: Duration,
+    /// A list of everything.
+    pub relist: Duration,
+}
+
+/// A look at each claim, unless somebody knows better.
+const POLL: Duration = Duration::from_secs(10 * 60);

@@ -42,12 +42,15 @@ pub fn policy_of(object: &Object, rules: &Rules) -> Result<Policy, PolicyError> 
     })
 }
 
-/// Says that what is ready can be bound, unless it is, or was.
-pub fn offer(status: &mut Value) {
+/// Says that what is ready can be bound, unless it is, or was. The phase is that of `stored`: whoever binds
+/// writes it too, also while a pass waits for its provider.
+pub fn offer(stored: &Value, status: &mut Value) {
     let is_ready = condition::find(status, kinds::READY).is_some_and(|it| it.status == Status::True);
-    let phase = status.get(PHASE).and_then(Value::as_str).unwrap_or_default();
+    let phase = stored.get(PHASE).and_then(Value::as_str).unwrap_or_default();
     if is_ready && matches!(phase, "" | UNBINDABLE) {
         status[PHASE] = json!(UNBOUND);
+    } else if !phase.is_empty() {
+        status[PHASE] = json!(phase);
     }
 }
 
@@ -105,7 +108,8 @@ mod tests {
         let status = |ready: &str, phase: &str| {
             let mut status =
                 json!({"conditions": [{"type": "Ready", "status": ready}], "bindingPhase": phase});
-            offer(&mut status);
+            let stored = status.clone();
+            offer(&stored, &mut status);
             status["bindingPhase"].as_str().unwrap().to_owned()
         };
         assert_eq!(status("True", ""), "Unbound");
@@ -115,7 +119,17 @@ mod tests {
             assert_eq!(status("True", phase), phase);
         }
         let mut nothing = json!(null);
-        offer(&mut nothing);
+        offer(&json!(null), &mut nothing);
         assert_eq!(nothing, json!(null));
+    }
+
+    #[test]
+    fn what_was_written_meanwhile_is_not_undone() {
+        let ready = json!([{"type": "Ready", "status": "True"}]);
+        for (stored, seen) in [("Released", ""), ("Released", "Bound"), ("Bound", "Unbound")] {
+            let mut status = json!({"conditions": ready, "bindingPhase": seen});
+            offer(&json!({"bindingPhase": stored}), &mut status);
+            assert_eq!(status["bindingPhase"], stored);
+        }
     }
 }

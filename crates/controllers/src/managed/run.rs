@@ -148,8 +148,8 @@ impl Managed {
             let condition = condition.clone().observed(pass.object.generation());
             condition::set(&mut pass.status, condition, now);
         }
-        if pass.object.deleted_at().is_none() && binding::is_bindable(&pass.object, &self.rules.served) {
-            binding::offer(&mut pass.status);
+        if binding::is_bindable(&pass.object, &self.rules.served) {
+            binding::offer(&pass.stored_status, &mut pass.status);
         }
         let asked = pass.object.annotation(annotation::RECONCILE_REQUESTED_AT);
         if let Some(token) = asked.filter(|it| verdict.is_answer && !it.is_empty())

@@ -12,7 +12,9 @@ const EVENTS_MAX: usize = 3;
 pub(super) fn chain(facts: &Facts) -> Vec<Link> {
     let mut links = Vec::new();
     links.extend(definition(facts));
-    for relation in [Relation::Owner, Relation::Reference, Relation::ProviderConfig] {
+    let relations =
+        [Relation::Owner, Relation::Class, Relation::Managed, Relation::Reference, Relation::ProviderConfig];
+    for relation in relations {
         links.extend(facts.related.iter().filter(|it| it.relation == relation).map(related));
     }
     links.extend(provider(&facts.service));
@@ -37,6 +39,8 @@ fn definition(facts: &Facts) -> Option<Link> {
 fn related(related: &Related) -> Link {
     let relation = match related.relation {
         Relation::Owner => "owner",
+        Relation::Class => "class",
+        Relation::Managed => "managed",
         Relation::Reference => "reference",
         Relation::ProviderConfig => "config",
     };

@@ -1,7 +1,7 @@
 //! The one reason that matters most.
 
 use super::facts::Facts;
-use super::{blocked, deletion, settled, working};
+use super::{blocked, claim, deletion, settled, working};
 
 /// What follows the subject of the sentence.
 pub(super) struct Finding {
@@ -33,6 +33,7 @@ const LADDER: &[Rung] = &[
     deletion::being_deleted,
     blocked::no_definition,
     blocked::paused,
+    claim::not_bound,
     blocked::nobody_serves,
     blocked::provider_unreachable,
     blocked::create_in_doubt,

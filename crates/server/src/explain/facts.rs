@@ -26,6 +26,8 @@ pub struct Facts {
     pub events: Vec<Told>,
     /// The engine's items about it.
     pub items: Vec<Item>,
+    /// Whether it is a claim. Then `service` is about its managed resource.
+    pub is_claim: bool,
 }
 
 /// How a kind stands.
@@ -83,6 +85,10 @@ pub struct Related {
 pub enum Relation {
     /// It lives and dies with that one.
     Owner,
+    /// What a claim is made by.
+    Class,
+    /// What a claim is made of.
+    Managed,
     /// A field of it is taken from that one.
     Reference,
     /// The account that its external thing is in.
@@ -142,6 +148,7 @@ impl Facts {
             related: Vec::new(),
             events: Vec::new(),
             items: Vec::new(),
+            is_claim: false,
         }
     }
 

@@ -5,6 +5,7 @@
 
 mod blocked;
 mod chain;
+mod claim;
 mod deletion;
 mod diagnose;
 mod explanation;

@@ -1,9 +1,10 @@
-//! What the leader does: runs the registry with everything that was declared.
+//! What the leader does: runs the registry with everything that was declared, and the concert of claims.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use concert_controllers::claims;
 use concert_controllers::managed::registry::{Declaration, Parts, Registry};
 use concert_engine::Tasks;
 use concert_engine::leader::Duty;
@@ -26,6 +27,8 @@ pub(crate) struct Reconciling {
 #[derive(Clone)]
 struct Live {
     registry: Registry,
+    /// What looks after claims; none if it could not start.
+    claims: Option<claims::registry::Registry>,
     tasks: Tasks,
     /// What starts the controller of Provider objects.
     gate: Tasks,
@@ -44,6 +47,11 @@ impl Reconciling {
     /// What runs, if anything does.
     pub fn registry(&self) -> Option<Registry> {
         self.live().as_ref().map(|it| it.registry.clone())
+    }
+
+    /// What looks after claims, if anything does.
+    pub fn claims(&self) -> Option<claims::registry::Registry> {
+        self.live().as_ref().and_then(|it| it.claims.clone())
     }
 
     fn live(&self) -> MutexGuard<'_, Option<Live>> {
@@ -66,9 +74,11 @@ impl Duty for Reconciling {
         if let Some(dial) = &self.objects {
             let declared = self.declarations.iter().map(|it| it.name.clone()).collect();
             let surroundings = Surroundings { registry: registry.clone(), dial: dial.clone(), declared };
-            objects::start(surroundings, &Parts { tasks: gate.clone(), ..parts });
+            objects::start(surroundings, &Parts { tasks: gate.clone(), ..parts.clone() });
         }
-        *self.live() = Some(Live { registry, tasks, gate });
+        let claims = claims::registry::start(parts);
+        let claims = claims.inspect_err(|error| error!(%error, "cannot look after claims")).ok();
+        *self.live() = Some(Live { registry, claims, tasks, gate });
     }
 
     async fn end(&self, is_lost: bool) {
@@ -78,6 +88,9 @@ impl Duty for Reconciling {
         // First what could add providers.
         live.gate.stop(patience).await;
         self.parts.engine.stop(objects::CONTROLLER, patience).await;
+        if let Some(claims) = &live.claims {
+            claims.stop(patience).await;
+        }
         live.registry.stop(patience).await;
         live.tasks.stop(patience).await;
         *self.live() = None;

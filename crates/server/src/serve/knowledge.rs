@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use concert_api::error::Naming;
 use concert_api::kube::Extensions;
+use concert_controllers::claims::ensemble::Ensemble;
 use concert_controllers::managed::config::Configurations;
 use concert_controllers::managed::reference;
 use concert_controllers::managed::registry::Parts;
@@ -18,6 +19,8 @@ use crate::config;
 use crate::explain::{Definition, Explanation, Facts, Item, Related, Relation, Service, Told, explain};
 use crate::managed::Reconciling;
 use crate::managed::plan::{Live, Planned};
+
+use super::claimed;
 
 /// Events that an explanation looks at.
 const EVENTS_MAX: usize = 50;
@@ -52,6 +55,9 @@ impl Knowledge {
         facts.definition = self.definition(&key.kind).await?;
         facts.service = self.service(&key.kind, &facts.object);
         facts.related = self.related(&facts.object).await?;
+        if self.ensemble_of(&key.kind).is_some() {
+            self.explain_claim(&mut facts).await?;
+        }
         facts.events = self.events(key, &facts.object).await?;
         facts.items = self.items(key);
         Ok(explain(&facts))
@@ -64,9 +70,32 @@ impl Knowledge {
         let live = Live { registry, store: Arc::new(self.store.clone()), clock, configurations };
         let mut plans = Vec::with_capacity(objects.len());
         for object in objects {
-            plans.push(live.one(object).await);
+            let ensemble = object.gvk().ok().and_then(|it| self.ensemble_of(&it.group_kind));
+            plans.push(match ensemble {
+                Some(ensemble) => Some(claimed::plan(&live, &ensemble, object).await),
+                None => live.one(object).await,
+            });
         }
         plans
+    }
+
+    /// All that play for a claim kind; none if it is none.
+    fn ensemble_of(&self, kind: &GroupKind) -> Option<Arc<Ensemble>> {
+        self.duty.claims()?.ensemble_of(kind)
+    }
+
+    /// From the claim to its class, its managed resource, and who makes that real.
+    async fn explain_claim(&self, facts: &mut Facts) -> Result<(), Error> {
+        facts.is_claim = true;
+        for (relation, key) in claimed::chain(&facts.object) {
+            let found = self.find(&key).await?;
+            if let (Relation::Managed, Some(managed)) = (relation, &found) {
+                facts.service = self.service(&key.kind, managed);
+                facts.related.extend(self.related(managed).await?);
+            }
+            facts.related.push(Related::of(relation, key, found.as_ref()));
+        }
+        Ok(())
     }
 
     async fn definition(&self, kind: &GroupKind) -> Result<Definition, Error> {

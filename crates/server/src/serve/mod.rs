@@ -3,9 +3,11 @@
 //! Store, engine, controllers and an API on one port, in one process. [`Layer`] is what it is told,
 //! [`DataFolder`] what it keeps.
 
+mod claimed;
 mod config;
 pub mod copies;
 mod data;
+mod declared;
 mod error;
 mod hands;
 mod knowledge;

@@ -23,6 +23,7 @@ use tracing::{info, warn};
 use super::config::Config;
 use super::copies::{Copying, Site};
 use super::data::DataFolder;
+use super::declared::Declared;
 use super::error::Error;
 use super::hands::{Hands, PATIENCE};
 use super::knowledge::Knowledge;
@@ -41,6 +42,8 @@ const TIDY_EVERY: Duration = Duration::from_secs(30);
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 /// The kind of providers that are declared as objects.
 const PROVIDERS: &str = include_str!("../../../../deploy/crds/providers.yaml");
+/// The kind that says which kinds play together for a claim.
+const CLAIMS: &str = include_str!("../../../../deploy/crds/claims.yaml");
 /// The kinds behind the REST door that are not resources.
 const NO8S: &str = include_str!("../../../../deploy/crds/no8s.yaml");
 
@@ -128,7 +131,7 @@ impl Plane {
             node: node(&*clock, &chance),
             webhooks: Arc::new(Chain::new(store.clone(), clock.clone())),
             annexes: vec![Arc::new(workers.door.clone()), Arc::new(accounts.clone())],
-            admissions: vec![Arc::new(accounts)],
+            admissions: vec![Arc::new(accounts), Arc::new(Declared)],
         };
         let kube = kube::Parts {
             gate,
@@ -232,7 +235,7 @@ impl Running {
 pub(super) async fn define(store: &Local) -> Result<(), Error> {
     let malformed = |what| managed::config::Error::Malformed { origin: "definitions".into(), what };
     let by = By { manager: ACTOR.into(), ..By::actor(ACTOR) }.because("start");
-    for manifest in [PROVIDERS, NO8S] {
+    for manifest in [PROVIDERS, CLAIMS, NO8S] {
         for value in managed::config::documents(manifest).map_err(malformed)? {
             let object = Object::from_value(value).map_err(Error::store)?;
             store.apply(object, Part::Main, true, &by).await.map_err(Error::store)?;

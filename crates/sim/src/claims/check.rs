@@ -173,7 +173,9 @@ impl<'a> Scene<'a> {
         let (from, uid) = source_of(target)?;
         let owner = controller_of(target)?;
         let claim = self.of(&claims()).find(|it| it.uid().as_ref() == Some(&owner.uid))?;
-        let is_bound = phase_of(claim) == "Bound";
+        // One that the claim named before it thought better of it may be half done, and stays so.
+        let is_named = claim.spec()["writeConnectionSecretToRef"]["name"] == target.name();
+        let is_bound = is_named && phase_of(claim) == "Bound";
         let source = self.objects.iter().find(|it| it.key().is_ok_and(|key| key == from))?;
         let agrees = source.uid() == Some(uid) && targets_of(source).contains(&target.key().ok()?);
         (is_bound && !agrees).then(|| "was copied without consent".into())

@@ -1,7 +1,6 @@
 //! The hands of the binder: goes on with one claim until there is nothing more to do.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use concert_engine::{Controller, Objects, Outcome, Reconciler, Request, Source, source};
@@ -9,6 +8,7 @@ use concert_model::{Encoded, FieldSelector, GroupKind, GroupVersionKind, Object,
 use concert_store::{Fence, Query};
 use tracing::debug;
 
+use super::super::Pace;
 use super::super::definition::Implementation;
 use super::super::hands::{Hands, missed};
 use super::super::propagate::decide::secret_kind;
@@ -70,7 +70,7 @@ fn in_version(mut claim: Object, kind: &GroupVersionKind) -> Object {
 }
 
 /// The controller of one pair.
-pub fn controller(binder: Binder, relist: Duration, fence: Option<Fence>) -> Controller {
+pub fn controller(binder: Binder, pace: Pace, fence: Option<Fence>) -> Controller {
     let claims = binder.claim.group_kind.clone();
     let managed = Query::all(binder.implementation.managed.group_kind.clone());
     let kind = claims.clone();
@@ -81,7 +81,8 @@ pub fn controller(binder: Binder, relist: Duration, fence: Option<Fence>) -> Con
         // A secret that somebody deletes or breaks is made whole.
         .source(Source::owned(secrets, claims).because("secret"))
         .timeout(super::super::TIMEOUT)
-        .relist(Some(relist))
+        .poll(pace.poll)
+        .relist(Some(pace.relist))
         .fence(fence)
         .build()
 }

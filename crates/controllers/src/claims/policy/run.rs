@@ -1,13 +1,13 @@
 //! Does what `decide.rs` says about policies.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use concert_engine::{Controller, Objects, Outcome, Reconciler, Request, Source, source};
 use concert_model::{Encoded, Object};
 use concert_store::{Error, Fence, Query};
 
+use super::super::Pace;
 use super::super::ensemble::Ensemble;
 use super::super::hands::{Hands, missed, words};
 use super::super::waiting::Waiting;
@@ -89,14 +89,15 @@ impl Reconciler for DefaultClass {
 }
 
 /// The controller of one claim kind.
-pub fn controller(default_class: DefaultClass, relist: Duration, fence: Option<Fence>) -> Controller {
+pub fn controller(default_class: DefaultClass, pace: Pace, fence: Option<Fence>) -> Controller {
     let ensemble = default_class.ensemble.clone();
     let waiting = default_class.waiting.clone();
     let claims = Query::all(ensemble.claim.group_kind.clone());
     let mut builder = Controller::builder(default_class.hands.name.clone(), Arc::new(default_class))
         .objects(Objects::new(claims).changed(source::except_status))
         .timeout(super::super::TIMEOUT)
-        .relist(Some(relist))
+        .poll(pace.poll)
+        .relist(Some(pace.relist))
         .fence(fence);
     for implementation in &ensemble.implementations {
         let (query, waiting) = (Query::all(implementation.class.group_kind.clone()), waiting.clone());

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use concert_engine::{Controller, Objects, Outcome, Reconciler, Request, Source};
@@ -10,6 +9,7 @@ use concert_model::{Encoded, FieldSelector, GroupKind, Object};
 use concert_store::{Error, Fence, Query};
 use tracing::debug;
 
+use super::super::Pace;
 use super::super::hands::{Hands, missed};
 use super::decide::{controller_kind, follow, secret_kind, source_of, targets_of};
 use crate::managed::vocabulary::connection::SECRET_TYPE;
@@ -75,7 +75,7 @@ impl Reconciler for Propagator {
 }
 
 /// The controller of all connection secrets.
-pub fn controller(propagator: Propagator, relist: Duration, fence: Option<Fence>) -> Controller {
+pub fn controller(propagator: Propagator, pace: Pace, fence: Option<Fence>) -> Controller {
     // All have the type that we give them, so that other secrets are not even read.
     let secrets = Query::all(secret_kind()).with_fields(FieldSelector::field("type", SECRET_TYPE));
     let targets = |source: &Encoded| targets_of(&source.decode());
@@ -83,7 +83,8 @@ pub fn controller(propagator: Propagator, relist: Duration, fence: Option<Fence>
         .objects(Objects::new(secrets.clone()))
         .source(Source::mapped(secrets, targets).because("source"))
         .timeout(super::super::TIMEOUT)
-        .relist(Some(relist))
+        .poll(pace.poll)
+        .relist(Some(pace.relist))
         .fence(fence)
         .build()
 }

@@ -20,6 +20,7 @@ use super::super::hands::Hands;
 use super::super::policy::{self, DefaultClass};
 use super::super::propagate::{self, Propagator};
 use super::super::schedule::{self, Scheduler};
+use super::super::{POLL, Pace};
 use super::decide::{Cast, Declared, Part, cast};
 use crate::managed::registry::Parts;
 
@@ -56,6 +57,8 @@ pub fn start(parts: Parts) -> Result<Registry, StartError> {
     let controller = Controller::builder(GATE, Arc::new(gate))
         .objects(Objects::new(Query::all(crd()).with_fields(name)))
         .concurrency(1)
+        .poll(registry.pace().poll)
+        .relist(Some(registry.pace().relist))
         .fence(registry.0.parts.fence.clone())
         .build();
     registry.0.parts.engine.start(controller)?;
@@ -92,18 +95,19 @@ impl Registry {
         self.close(patience).await;
     }
 
-    /// Starts to look at definitions, whose kind is there.
-    fn open(&self) {
+    /// Starts to look at definitions, whose kind is there; says whether it could.
+    fn open(&self) -> bool {
         let engine = &self.0.parts.engine;
         if engine.controller(DEFINITIONS).is_some() {
-            return;
+            return true;
         }
         let all = |_: &_| vec![item()];
         let controller = Controller::builder(DEFINITIONS, Arc::new(Definitions(Arc::downgrade(&self.0))))
             .source(Source::mapped(Query::all(definition::kind()), all).changed(source::except_status))
             .source(Source::mapped(Query::all(crd()), all))
             .concurrency(1)
-            .relist(Some(self.0.parts.settings.relist))
+            .poll(self.pace().poll)
+            .relist(Some(self.pace().relist))
             .fence(self.0.parts.fence.clone())
             .build();
         match engine.start(controller) {
@@ -111,8 +115,12 @@ impl Registry {
                 if let Err(error) = handle.enqueue(&item(), Lane::Event, "start") {
                     debug!(%error, "cannot look at definitions");
                 }
+                true
             }
-            Err(error) => debug!(%error, "cannot look at definitions yet"),
+            Err(error) => {
+                debug!(%error, "cannot look at definitions yet");
+                false
+            }
         }
     }
 
@@ -128,20 +136,20 @@ impl Registry {
     }
 
     /// Makes what runs match what is declared, and says on each definition how it stands.
-    async fn pass(&self, request: &Request) -> Result<(), Error> {
+    async fn pass(&self, request: &Request) -> Result<bool, Error> {
         let definitions = self.definitions().await?;
         let declared: Vec<Declared> = definitions.iter().map(declared).collect();
         let kinds = self.kinds(&declared).await?;
         let cast = cast(&declared, &kinds);
         self.0.players.set(cast.claims.clone(), cast.managed.clone());
         self.stop_outdated(&cast).await;
-        self.begin(&cast);
+        let is_whole = self.begin(&cast);
         for definition in definitions {
             if let Some(condition) = cast.reports.get(definition.name()) {
                 self.report(definition, condition.clone(), request).await?;
             }
         }
-        Ok(())
+        Ok(is_whole)
     }
 
     async fn definitions(&self) -> Result<Vec<Object>, Error> {
@@ -200,25 +208,36 @@ impl Registry {
         }
     }
 
-    fn begin(&self, cast: &Cast) {
+    /// Starts what does not run yet; says whether all of it could be started.
+    fn begin(&self, cast: &Cast) -> bool {
+        let mut all = true;
         for (name, part) in &cast.parts {
-            if !self.lock().contains_key(name) && self.launch(self.controller(name, part)) {
+            if self.lock().contains_key(name) {
+                continue;
+            }
+            let is_started = self.launch(self.controller(name, part));
+            if is_started {
                 self.lock().insert(name.clone(), part.clone());
             }
+            all &= is_started;
         }
         let engine = &self.0.parts.engine;
         if !cast.parts.is_empty() && engine.controller(PROPAGATOR).is_none() {
             let propagator =
                 Propagator { hands: self.hands(PROPAGATOR.into()), players: self.0.players.clone() };
-            let Parts { settings, fence, .. } = &self.0.parts;
-            self.launch(propagate::controller(propagator, settings.relist, fence.clone()));
+            all &= self.launch(propagate::controller(propagator, self.pace(), self.0.parts.fence.clone()));
         }
+        all
+    }
+
+    fn pace(&self) -> Pace {
+        let settings = &self.0.parts.settings;
+        Pace { poll: settings.poll.unwrap_or(POLL), relist: settings.relist }
     }
 
     fn launch(&self, controller: Controller) -> bool {
         match self.0.parts.engine.start(controller) {
             Ok(_) => true,
-            // One of that name has not ended yet: the next look starts it.
             Err(error) => {
                 info!(%error, "cannot start yet");
                 false
@@ -228,17 +247,17 @@ impl Registry {
 
     fn controller(&self, name: &Arc<str>, part: &Part) -> Controller {
         let hands = self.hands(name.clone());
-        let (relist, fence) = (self.0.parts.settings.relist, self.0.parts.fence.clone());
+        let (pace, fence) = (self.pace(), self.0.parts.fence.clone());
         match part.clone() {
             Part::DefaultClass(ensemble) => {
-                policy::controller(DefaultClass::new(ensemble, hands), relist, fence)
+                policy::controller(DefaultClass::new(ensemble, hands), pace, fence)
             }
             Part::Schedule(manner, ensemble, implementation) => {
                 let scheduler = Scheduler::new(manner, ensemble, implementation, hands);
-                schedule::controller(scheduler, relist, fence)
+                schedule::controller(scheduler, pace, fence)
             }
             Part::Bind(claim, implementation) => {
-                bind::controller(Binder { claim, implementation, hands }, relist, fence)
+                bind::controller(Binder { claim, implementation, hands }, pace, fence)
             }
         }
     }
@@ -289,8 +308,9 @@ impl Reconciler for Gate {
         match registry.0.parts.store.get(&request.key).await {
             Ok(definition) => {
                 let established = condition::find(definition.decode().status(), "Established");
-                if established.is_some_and(|it| it.status == Status::True) {
-                    registry.open();
+                let is_there = established.is_some_and(|it| it.status == Status::True);
+                if is_there && !registry.open() {
+                    return Outcome::Requeue("the controller of definitions has not ended yet".into(), None);
                 }
                 Outcome::Done
             }
@@ -312,7 +332,9 @@ impl Reconciler for Definitions {
     async fn reconcile(&self, request: Request) -> Outcome {
         let Some(registry) = self.0.upgrade().map(Registry) else { return Outcome::Done };
         match registry.pass(&request).await {
-            Ok(()) => Outcome::Done,
+            Ok(true) => Outcome::Done,
+            // One of that name has not ended yet.
+            Ok(false) => Outcome::Requeue("a controller cannot start yet".into(), None),
             Err(Error::UnknownKind { .. }) => Outcome::Done,
             Err(Error::Conflict { .. }) => Outcome::Requeue("a definition changed meanwhile".into(), None),
             Err(error) => Outcome::Transient(Failure::from_error(&error)),

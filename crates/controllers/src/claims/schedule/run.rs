@@ -10,6 +10,7 @@ use concert_model::{Encoded, Object};
 use concert_store::{By, Error, Fence, Query};
 use serde_json::Value;
 
+use super::super::Pace;
 use super::super::definition::Implementation;
 use super::super::ensemble::Ensemble;
 use super::super::hands::{Hands, missed};
@@ -143,7 +144,7 @@ impl Reconciler for Scheduler {
 }
 
 /// The controller of one manner and one class kind.
-pub fn controller(scheduler: Scheduler, relist: Duration, fence: Option<Fence>) -> Controller {
+pub fn controller(scheduler: Scheduler, pace: Pace, fence: Option<Fence>) -> Controller {
     let claims = Query::all(scheduler.ensemble.claim.group_kind.clone());
     let classes = Query::all(scheduler.implementation.class.group_kind.clone());
     let (name, manner) = (scheduler.hands.name.clone(), scheduler.manner);
@@ -154,7 +155,8 @@ pub fn controller(scheduler: Scheduler, relist: Duration, fence: Option<Fence>) 
         .source(Source::mapped(classes, move |_: &Encoded| for_class.all(None)).because("class"))
         .concurrency(CONCURRENCY)
         .timeout(super::super::TIMEOUT)
-        .relist(Some(relist))
+        .poll(pace.poll)
+        .relist(Some(pace.relist))
         .fence(fence);
     if let Some(policy) = policies {
         // One that goes makes room for a default.

@@ -1,6 +1,7 @@
 //! The texts, word for word: whoever changes one sees here what people will read.
 
 mod blocked;
+mod claims;
 mod deletion;
 mod scene;
 mod settled;

@@ -1,0 +1,120 @@
+//! Claims on a control plane of our own, from the folder of manifests that is shipped.
+
+use serde_json::{Value, json};
+
+use crate::cloud::World;
+use crate::wait::eventually;
+use crate::wire::call;
+
+const CLAIMS: &str = "/apis/cache.crossplane.io/v1alpha1/namespaces/default/redisclusters";
+const DEFINITIONS: &str = "/apis/concert.dev/v1alpha1/claimdefinitions";
+const SHIPPED: [&str; 3] = [
+    include_str!("../../../../deploy/claims/redisclusters.yaml"),
+    include_str!("../../../../deploy/claims/classes.yaml"),
+    include_str!("../../../../deploy/claims/definitions.yaml"),
+];
+const EXAMPLE: [&str; 3] = [
+    include_str!("../../../../examples/claims/memorystore.yaml"),
+    include_str!("../../../../examples/claims/policy.yaml"),
+    include_str!("../../../../examples/claims/claim.yaml"),
+];
+
+fn world() -> World {
+    let world = World::with_claims(3);
+    for text in SHIPPED.iter().chain(&EXAMPLE[..1]) {
+        world.apply_all(text);
+    }
+    eventually("the definition is ready", || {
+        let definition = world.json("GET", &format!("{DEFINITIONS}/rediscluster"), &Value::Null);
+        let ready = &definition["status"]["conditions"][0];
+        if ready["status"] == "True" { Ok(()) } else { Err(definition.to_string()) }
+    });
+    world
+}
+
+fn claim(name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": "cache.crossplane.io/v1alpha1", "kind": "RedisCluster",
+        "metadata": {"name": name, "namespace": "default"}, "spec": spec})
+}
+
+fn selecting(grade: &str) -> Value {
+    json!({"classSelector": {"matchLabels": {"grade": grade}}, "engineVersion": "3.2",
+        "writeConnectionSecretToRef": {"name": "redis-conn"}})
+}
+
+fn explained(world: &World, name: &str) -> (String, Vec<String>) {
+    let told = world.json("GET", &format!("{CLAIMS}/{name}/explain"), &Value::Null);
+    let links = told["chain"].as_array().cloned().unwrap_or_default();
+    let links = links.iter().map(|it| it["relation"].as_str().unwrap_or_default().to_owned());
+    (told["sentence"].as_str().unwrap_or_default().to_owned(), links.collect())
+}
+
+#[test]
+fn a_claim_is_planned_explained_bound_and_let_go() {
+    let world = world();
+    let planned = world.plan_of(&claim("app", &selecting("prod")));
+    assert_eq!(planned["action"], "create", "{planned}");
+    let reason = planned["reason"].as_str().unwrap();
+    assert!(
+        reason.contains("CloudMemorystoreInstanceClass redis-ha makes a CloudMemorystoreInstance"),
+        "{reason}"
+    );
+    let changes = planned["changes"].to_string();
+    assert!(changes.contains("REDIS_3_2"), "{changes}");
+
+    world.json("POST", CLAIMS, &claim("app", &selecting("prod")));
+    eventually("it is bound", || {
+        let claim = world.json("GET", &format!("{CLAIMS}/app"), &Value::Null);
+        if claim["status"]["bindingPhase"] == "Bound" { Ok(()) } else { Err(claim.to_string()) }
+    });
+    let (sentence, links) = explained(&world, "app");
+    assert!(sentence.contains("is ready"), "{sentence}");
+    for relation in ["class", "managed", "config", "provider"] {
+        assert!(links.iter().any(|it| it == relation), "{relation}: {links:?}");
+    }
+    let secret = world.json("GET", "/api/v1/namespaces/default/secrets/redis-conn", &Value::Null);
+    assert!(secret["data"]["password"].is_string());
+
+    world.json("DELETE", &format!("{CLAIMS}/app"), &json!({}));
+    eventually("it and its resource are gone", || {
+        match call(&world.address, "GET", &format!("{CLAIMS}/app"), "") {
+            Some((404, _)) if world.api.cloud().truth().live().is_empty() => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    });
+}
+
+#[test]
+fn the_example_ends_in_a_secret() {
+    let world = world();
+    EXAMPLE.iter().for_each(|text| world.apply_all(text));
+    eventually("the claim is bound", || {
+        let claim = world.json("GET", &format!("{CLAIMS}/app-redis"), &Value::Null);
+        if claim["status"]["bindingPhase"] == "Bound" { Ok(()) } else { Err(claim.to_string()) }
+    });
+    let secret = world.json("GET", "/api/v1/namespaces/default/secrets/redis-conn", &Value::Null);
+    assert!(secret["data"]["endpoint"].is_string());
+}
+
+#[test]
+fn a_claim_that_waits_is_explained_in_one_sentence() {
+    let world = world();
+    world.json("POST", CLAIMS, &claim("app", &selecting("test")));
+    eventually("it says why", || match explained(&world, "app").0 {
+        sentence if sentence.contains("is not ready: no class matches spec.classSelector") => Ok(()),
+        sentence => Err(sentence),
+    });
+    let planned = world.plan_of(&claim("other", &selecting("test")));
+    assert_eq!(planned["action"], "unknown", "{planned}");
+}
+
+#[test]
+fn a_definition_with_a_bad_expression_is_refused_by_place() {
+    let world = world();
+    let mut bad = world.json("GET", &format!("{DEFINITIONS}/rediscluster"), &Value::Null);
+    bad["metadata"] = json!({"name": "bad"});
+    bad["spec"]["implementations"][0]["mapping"][0]["expression"] = json!("claim.");
+    let (code, text) = call(&world.address, "POST", DEFINITIONS, &bad.to_string()).unwrap();
+    assert_eq!(code, 422, "{text}");
+    assert!(text.contains("spec.implementations[0].mapping[0].expression"), "{text}");
+}
