@@ -50,7 +50,8 @@ const RULES: &[Rule] = &[
     },
     only("testbed", &[]),
     free("provider-example"),
-    only("provider-local", &["model", "store", "provider"]),
+    // The control plane that its claims are made on.
+    Rule { tests_use: &["server"], ..only("provider-local", &["model", "store", "provider"]) },
     free("sim"),
     free("bench"),
     free("tidy"),

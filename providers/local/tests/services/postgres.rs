@@ -97,9 +97,13 @@ impl Cluster {
 
     /// The account of its administrator.
     pub fn account(&self) -> Arc<Configuration> {
+        account(&self.url())
+    }
+
+    /// Where its administrator gets in.
+    pub fn url(&self) -> String {
         let encoded: String = PASSWORD.bytes().map(|byte| format!("%{byte:02x}")).collect();
-        let url = format!("postgres://postgres:{encoded}@127.0.0.1:{}/postgres\n", self.port);
-        account(&url)
+        format!("postgres://postgres:{encoded}@127.0.0.1:{}/postgres\n", self.port)
     }
 
     pub async fn admin(&self, database: &str) -> Connected {
