@@ -102,3 +102,17 @@ fn a_plan_for_what_nobody_serves_is_unknown_and_touches_nothing() {
     assert_eq!(out.lines().count(), 2, "{out}");
     assert!(out.starts_with("unknown Bucket default/a ("), "{out}");
 }
+
+#[test]
+fn the_demonstration_ends_with_everything_ready() {
+    let shown = run(env!("CARGO_BIN_EXE_concert"), &["demo", "--exit"]);
+    let (out, talk) = (text(&shown.stdout), text(&shown.stderr));
+    assert_eq!(shown.status.code(), Some(0), "{out}\n{talk}");
+    for bucket in ["photos", "music", "letters"] {
+        let is_ready =
+            |line: &str| line.starts_with(&format!("bucket/{bucket} ")) && line.contains(" Ready ");
+        assert!(out.lines().any(is_ready), "{bucket} in:\n{out}");
+    }
+    let last = out.lines().last().unwrap_or_default();
+    assert!(last.starts_with("rediscluster/app-redis ") && last.contains(" Bound "), "{out}");
+}

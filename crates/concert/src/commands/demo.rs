@@ -11,7 +11,7 @@ use concert_model::condition::{self, Status};
 use concert_model::{GroupKind, Object};
 use concert_provider::server::Server;
 use concert_provider_example::cloud::{Api, Cloud, Settings};
-use concert_provider_example::{CRDS, Example};
+use concert_provider_example::{CLAIMED_CRDS, CRDS, Example};
 use concert_server::serve::{LISTEN, Layer, Plane, Running};
 use concert_server::{Chance, Event, Shutdown, SystemClock};
 
@@ -46,6 +46,20 @@ metadata: {name: letters, namespace: default}
 spec: {forProvider: {region: here, size: 1}}
 ";
 const BUCKETS: usize = 3;
+
+/// What the platform team of the second half ships, and what the application team claims.
+const CLAIMABLE: [&str; 9] = [
+    include_str!("../../../../deploy/claims/buckets.yaml"),
+    include_str!("../../../../deploy/claims/kubernetesclusters.yaml"),
+    include_str!("../../../../deploy/claims/mysqlinstances.yaml"),
+    include_str!("../../../../deploy/claims/postgresqlinstances.yaml"),
+    include_str!("../../../../deploy/claims/redisclusters.yaml"),
+    include_str!("../../../../deploy/claims/classes.yaml"),
+    include_str!("../../../../deploy/claims/definitions.yaml"),
+    include_str!("../../../../examples/claims/memorystore.yaml"),
+    include_str!("../../../../examples/claims/policy.yaml"),
+];
+const CLAIM: &str = include_str!("../../../../examples/claims/claim.yaml");
 
 #[derive(clap::Args)]
 pub struct Demo {
@@ -84,8 +98,14 @@ async fn demo(is_short: bool) -> anyhow::Result<Exit> {
     ));
     let play = async {
         declare(&running, &endpoint).await?;
-        show(&running, &mut signals).await?;
-        if !is_short {
+        let buckets = GroupKind::new("cloud.concert.dev", "Bucket");
+        let mut is_over = show(&running, buckets, BUCKETS, bucket, &mut signals).await?;
+        if !is_over {
+            claim(&running).await?;
+            let claims = GroupKind::new("cache.crossplane.io", "RedisCluster");
+            is_over = show(&running, claims, 1, redis, &mut signals).await?;
+        }
+        if !is_short && !is_over {
             invite(folder.path());
             signals.next().await;
         }
@@ -104,7 +124,8 @@ async fn provider() -> anyhow::Result<concert_provider::server::Bound> {
     let settings = Settings { latency: Duration::from_millis(200), ..Settings::default() };
     let cloud = Cloud::new(settings, Chance::from_system());
     let api = Arc::new(Api::new(cloud, Arc::new(SystemClock::new())));
-    Ok(Server::new(Arc::new(Example::new(api))).address("127.0.0.1:0").bind().await?)
+    let example = Example::new(api).with_claims(true);
+    Ok(Server::new(Arc::new(example)).address("127.0.0.1:0").bind().await?)
 }
 
 /// On the usual port if that is free.
@@ -123,7 +144,7 @@ async fn plane(folder: &Path) -> anyhow::Result<Running> {
 }
 
 async fn declare(running: &Running, endpoint: &str) -> anyhow::Result<()> {
-    for (_, definition) in CRDS {
+    for (_, definition) in CRDS.iter().chain(CLAIMED_CRDS) {
         running.apply(definition, "demo").await?;
     }
     let provider = format!(
@@ -136,14 +157,29 @@ async fn declare(running: &Running, endpoint: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Shows each bucket as it changes, until all are ready.
-async fn show(running: &Running, signals: &mut Signals) -> anyhow::Result<()> {
-    let mut events = running.watch(GroupKind::new("cloud.concert.dev", "Bucket")).await?;
+async fn claim(running: &Running) -> anyhow::Result<()> {
+    for manifests in CLAIMABLE {
+        running.apply(manifests, "platform-team").await?;
+    }
+    running.apply(CLAIM, "application-team").await?;
+    say("declared: what a Redis is, by a class and a policy, and a claim of one");
+    Ok(())
+}
+
+/// Shows each object of a kind as it changes, until so many are ready. Whether somebody ended it.
+async fn show(
+    running: &Running,
+    kind: GroupKind,
+    count: usize,
+    line: fn(&Object) -> String,
+    signals: &mut Signals,
+) -> anyhow::Result<bool> {
+    let mut events = running.watch(kind).await?;
     let (mut ready, mut told) = (BTreeSet::new(), BTreeSet::new());
-    while ready.len() < BUCKETS {
+    while ready.len() < count {
         let event = tokio::select! {
             event = events.next() => event.context("the watch has ended")??,
-            () = signals.next() => return Ok(()),
+            () = signals.next() => return Ok(true),
         };
         let (Event::Added(object) | Event::Modified(object)) = event else { continue };
         let object = object.decode();
@@ -155,14 +191,26 @@ async fn show(running: &Running, signals: &mut Signals) -> anyhow::Result<()> {
             ready.insert(object.name().to_owned());
         }
     }
-    Ok(())
+    Ok(false)
 }
 
 fn is_ready(object: &Object) -> bool {
     condition::find(object.status(), "Ready").is_some_and(|it| it.status == Status::True)
 }
 
-fn line(object: &Object) -> String {
+fn redis(claim: &Object) -> String {
+    let name = format!("rediscluster/{}", claim.name());
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let made = text(&claim.spec()["resourceRef"]["name"]);
+    let state = match (text(&claim.status()["bindingPhase"]), &claim.spec()["classRef"]["name"]) {
+        (phase, _) if !phase.is_empty() => phase,
+        (_, serde_json::Value::String(class)) => format!("Class {class}"),
+        _ => "Claimed".to_owned(),
+    };
+    format!("{name:<24} {state:<16} {made}").trim_end().to_owned()
+}
+
+fn bucket(object: &Object) -> String {
     let name = format!("bucket/{}", object.name());
     let state = match condition::find(object.status(), "Ready") {
         _ if is_ready(object) => "Ready".to_owned(),
@@ -177,7 +225,7 @@ fn invite(folder: &Path) {
     let kubeconfig = folder.join("data/kubeconfig");
     say(&format!(
         "\nIt goes on to serve. In another terminal:\n  export KUBECONFIG={}\n  concert get buckets          # or kubectl\n  \
-         concert explain bucket/photos\n  kubectl edit bucket photos   # make it larger, and see the cloud follow\n  \
+         concert explain bucket/photos\n  concert explain rediscluster/app-redis\n  kubectl edit bucket photos   # make it larger, and see the cloud follow\n  \
          kubectl delete bucket music\nCtrl-C ends it and removes everything.",
         kubeconfig.display()
     ));
