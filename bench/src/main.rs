@@ -9,6 +9,7 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+mod claims;
 mod engine;
 mod machine;
 mod managed;
@@ -33,12 +34,14 @@ const USAGE: &str = "usage: bench [NAME]... [--json] [--quick]
                   needs Go and wrk, and is run only by name
   no8s            resources reconciled by a Python plugin: from the answer to reconcile(), and 1,000 of
                   them until all are ready; needs Python 3.11, and is run only by name
+  claims          1,000 claims until all are bound, on the embedded store and on a real kube-apiserver;
+                  needs Go, and is run only by name
   --json          print the report as JSON instead of a table
   --quick         a tenth of the work: to see that it runs, not to be quoted
 
 Without a name everything is run.";
 
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "store-writes",
     "store-list",
     "store-watch",
@@ -49,6 +52,7 @@ const NAMES: [&str; 10] = [
     "managed-side-by-side",
     "serve-side-by-side",
     "no8s-side-by-side",
+    "claims-side-by-side",
 ];
 
 /// How much to do.
@@ -109,6 +113,7 @@ fn run(name: &str, scale: Scale, report: &mut Report) -> Result<()> {
         Some(("managed", _)) => managed::run(scale, report),
         Some(("serve", _)) => serve::run(scale, report),
         Some(("no8s", _)) => no8s::run(scale, report),
+        Some(("claims", _)) => claims::run(scale, report),
         Some((_, part)) => engine::run(part, scale, report),
         None => Ok(()),
     }
