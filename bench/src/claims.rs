@@ -59,7 +59,10 @@ fn embedded(count: usize) -> Result<Seen> {
     let mut process = Process::start(folder.path(), "concert", &mut command)?;
     process.first(|line| (line["message"] == "serving" && line["what"] == "api").then_some(()))?;
     let world = World { kubeconfig: folder.path().join("data/kubeconfig"), kubectl: kubectl()? };
-    world.declare(&endpoint, count)?;
+    let provider = json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Provider",
+        "metadata": {"name": "cloud"}, "spec": {"endpoint": endpoint}});
+    world.run(&["apply", "-f", "-"], &provider.to_string())?;
+    world.declare(count)?;
     world.measure(&mut process, count)
 }
 
@@ -68,7 +71,7 @@ fn kubernetes(count: usize) -> Result<Seen> {
     let (_provider, endpoint) = provider(folder.path())?;
     let options = Options { with_controllers: true, ..Options::default() };
     let cluster = Cluster::start_with(&options)?.context("there is no cluster to measure on")?;
-    let world = World { kubeconfig: cluster.kubeconfig().to_owned(), kubectl: kubectl()? };
+    let world = World { kubeconfig: cluster.kubeconfig(), kubectl: kubectl()? };
     world.apply(&["deploy/crds"])?;
     let config = folder.path().join("config.json");
     std::fs::write(&config, json!({"providers": [{"name": "cloud", "endpoint": endpoint}]}).to_string())?;
@@ -77,7 +80,7 @@ fn kubernetes(count: usize) -> Result<Seen> {
     command.args(["--leader-election=false", "--log-format=json", "--max-reconcile-rate", CONCURRENCY]);
     command.args(["--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"]);
     let mut process = Process::start(folder.path(), "concert", &mut command)?;
-    world.declare(&endpoint, count)?;
+    world.declare(count)?;
     world.measure(&mut process, count)
 }
 
@@ -119,7 +122,7 @@ impl World {
     }
 
     /// Everything but the class that the claims select.
-    fn declare(&self, endpoint: &str, count: usize) -> Result<()> {
+    fn declare(&self, count: usize) -> Result<()> {
         self.apply(&["providers/example/crds", "deploy/claims/managed"])?;
         for kind in
             ["buckets", "kubernetesclusters", "mysqlinstances", "postgresqlinstances", "redisclusters"]
@@ -129,9 +132,6 @@ impl World {
         self.apply(&["deploy/claims/classes.yaml"])?;
         self.run(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], "")?;
         self.apply(&["deploy/claims/definitions.yaml"])?;
-        let provider = json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Provider",
-            "metadata": {"name": "cloud"}, "spec": {"endpoint": endpoint}});
-        self.run(&["apply", "-f", "-"], &provider.to_string())?;
         self.run(&["wait", "--for=condition=Ready", "claimdefinition/rediscluster", "--timeout=60s"], "")?;
         let items: Vec<Value> = (0..count).map(claim).collect();
         let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
