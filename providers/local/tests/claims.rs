@@ -1,4 +1,5 @@
 //! Claims that end in servers one can talk to: the example of the guide, on a control plane of our own.
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and the panic says where")]
 
 mod services;
 
