@@ -113,6 +113,10 @@ class Concert:
             raw, status = error.read(), error.code
         return status, json.loads(raw) if raw else None
 
+    def history(self, path: str, count: int) -> Any:
+        """The runs of the resource at `path`, once there are `count`: a run is recorded after what it wrote."""
+        return self.wait_for(path + "/history", lambda _, body: len(body) >= count)
+
     def wait_for(self, path: str, condition: Any, seconds: float = 30) -> Any:
         """The body at `path` as soon as `condition(status, body)` holds."""
         end = time.monotonic() + seconds

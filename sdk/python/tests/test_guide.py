@@ -123,8 +123,7 @@ def test_the_walk(venv: Venv, project: Path, tmp_path: Path, concert_binary: str
         run_curl(server, delete)
         assert server.ask("GET", path)[1]["status"] == "deleting"
         server.wait_for(path, lambda status, _: status == 404, PATIENCE)
-        status, history = server.ask("GET", path + "/history")
-        assert status == 200
+        history = server.history(path, 3)
         assert [(it["generation"], it["success"], it["phase"]) for it in history[1:]] == [
             (2, True, "completed"),
             (1, True, "completed"),
@@ -287,6 +286,6 @@ def test_the_conflict_and_the_action_that_returns_nothing(
         assert resource["status_message"] == "reconcile returned None"
         has_backed_off(resource)
         assert len(github.dispatched) == 1
-        _, history = server.ask("GET", path + "/history")
+        history = server.history(path, 1)
         assert [(it["success"], it["error_message"]) for it in history] == [(False, "reconcile returned None")]
     venv.pip("uninstall", "-y", "other-plugins")

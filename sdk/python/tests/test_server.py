@@ -224,7 +224,7 @@ async def test_what_a_plugin_does_wrong_is_visible(concert: Concert, answer: Any
         await wait_for(concert, good, lambda it: it["status"] == "ready")
         resource = await wait_for(concert, bad, lambda it: it["status"] == "failed")
         assert resource["status_message"] == message
-        history = concert.ask("GET", f"/api/v1/resources/{bad}/history")[1]
+        history = await asyncio.to_thread(concert.history, f"/api/v1/resources/{bad}", 1)
         assert [it["error_message"] for it in history] == [message]
         explained = concert.ask("GET", "/apis/no8s.concert.dev/v1/dnsrecords/bad/explain")[1]
         assert message in json.dumps(explained)
@@ -304,7 +304,7 @@ async def test_exec_as_action_plugin(concert: Concert, tmp_path: Path, start_hos
     assert resource["outputs"] == {"file": "made"}
     assert resource["finalizers"] == ["exec"]
     assert json.loads(made.read_text()) == SPEC
-    (entry,) = concert.ask("GET", f"/api/v1/resources/{number}/history")[1]
+    (entry,) = await asyncio.to_thread(concert.history, f"/api/v1/resources/{number}", 1)
     assert (entry["plan_output"], entry["apply_output"]) == ("look", "made it")
     bad = create(concert, "bad", action_plugin="exec", plugin_config={"command": "rm"})
     failed = await wait_for(concert, bad, lambda it: it["status"] == "failed")

@@ -15,7 +15,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 pub const CLOUD: &str = "cloud.concert.dev/v1alpha1";
 pub const EXAMPLE: &str = "example.crossplane.io/v1alpha1";
-const GROUPS: [&str; 2] = [".concert.dev", ".crossplane.io"];
+const GROUPS: [&str; 2] = [".concert.dev", ".example.crossplane.io"];
 
 /// Looks until `look` finds something, which it must.
 pub fn eventually<T>(what: &str, look: impl FnMut() -> Result<T, String>) -> T {
