@@ -1,4 +1,5 @@
-# A static binary in an empty image: nothing to patch, nothing to start but the program.
+# Static binaries in an empty image: nothing to patch, nothing to start but the programs. `concert serve` is
+# there as well; whoever wants it names it (`--entrypoint /usr/local/bin/concert`, or the chart).
 #
 #   docker build -t concert/managed-reconciler .
 #
@@ -13,12 +14,12 @@ WORKDIR /src
 COPY . .
 RUN cargo build --release --locked --package concert --bins \
  && mkdir /out \
- && cp target/release/managed-reconciler target/release/dynamic-reconciler /out/
+ && cp target/release/concert target/release/managed-reconciler target/release/dynamic-reconciler /out/
 
 FROM scratch
 # Certificates of well-known authorities, for providers with TLS and no --cert-dir of their own, can be
 # mounted to /etc/ssl/certs.
-COPY --from=build /out/managed-reconciler /out/dynamic-reconciler /usr/local/bin/
+COPY --from=build /out/ /usr/local/bin/
 USER 65532:65532
 EXPOSE 8080 8081
 ENTRYPOINT ["/usr/local/bin/managed-reconciler"]

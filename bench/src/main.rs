@@ -11,10 +11,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod claims;
 mod engine;
+mod fleet;
 mod machine;
 mod managed;
 mod no8s;
+mod postgres;
 mod process;
+mod replicas;
 mod report;
 mod serve;
 mod store;
@@ -36,12 +39,19 @@ const USAGE: &str = "usage: bench [NAME]... [--json] [--quick]
                   them until all are ready; needs Python 3.11, and is run only by name
   claims          1,000 claims until all are bound, on the embedded store and on a real kube-apiserver;
                   needs Go, and is run only by name
+  fleet           from a section write to the start of who it wakes, a thousand writes at once, and what
+                  10,000 idle entries cost; takes some minutes, and is run only by name
+  postgres        writes, claims of work, watches across two replicas and memory of the store in a
+                  PostgreSQL database, beside the embedded one; needs PostgreSQL, and is run only by name
+  replicas        10,000 managed resources until all are ready with one, two and three replicas on a PostgreSQL
+                  database, and what happens when one is lost; needs Go and PostgreSQL, takes ten minutes,
+                  and is run only by name
   --json          print the report as JSON instead of a table
   --quick         a tenth of the work: to see that it runs, not to be quoted
 
 Without a name everything is run.";
 
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 14] = [
     "store-writes",
     "store-list",
     "store-watch",
@@ -53,6 +63,9 @@ const NAMES: [&str; 11] = [
     "serve-side-by-side",
     "no8s-side-by-side",
     "claims-side-by-side",
+    "fleet-side-by-side",
+    "postgres-side-by-side",
+    "replicas-side-by-side",
 ];
 
 /// How much to do.
@@ -113,7 +126,10 @@ fn run(name: &str, scale: Scale, report: &mut Report) -> Result<()> {
         Some(("managed", _)) => managed::run(scale, report),
         Some(("serve", _)) => serve::run(scale, report),
         Some(("no8s", _)) => no8s::run(scale, report),
+        Some(("postgres", _)) => postgres::run(scale, report),
+        Some(("replicas", _)) => replicas::run(scale, report),
         Some(("claims", _)) => claims::run(scale, report),
+        Some(("fleet", _)) => fleet::run(scale, report),
         Some((_, part)) => engine::run(part, scale, report),
         None => Ok(()),
     }

@@ -75,6 +75,13 @@ impl Process {
         Ok(ticks.sum::<f64>() / TICKS_PER_SECOND)
     }
 
+    /// What it has had written to the disk so far.
+    pub fn written_bytes(&self) -> Result<u64> {
+        let io = fs::read_to_string(format!("/proc/{}/io", self.child.id()))?;
+        let line = io.lines().find_map(|line| line.strip_prefix("write_bytes:"));
+        line.and_then(|line| line.trim().parse().ok()).context("the kernel tells")
+    }
+
     /// The most memory that was ever really there.
     pub fn peak_bytes(&self) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;

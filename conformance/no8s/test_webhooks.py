@@ -77,6 +77,14 @@ def test_create_read_list(admin: Api, kind: Kind, hook: Webhook, declare: Declar
     assert "detail" in admin.expect(409, "POST", "/admission-webhooks", body)
 
 
+def test_list_by_the_version_of_a_type(admin: Api, kind: Kind, hook: Webhook, declare: Declare) -> None:
+    one = declare(hook.url, kind, resource_type_version="v1")
+    two = declare(hook.url, kind, resource_type_version="v2")
+    query = f"/admission-webhooks?resource_type_name={kind.name}&resource_type_version="
+    for version, found in (("v1", [one["id"]]), ("v2", [two["id"]]), ("v3", [])):
+        assert [it["id"] for it in admin.expect(200, "GET", query + version)] == found, version
+
+
 def test_update_and_delete(admin: Api, kind: Kind, hook: Webhook, declare: Declare) -> None:
     made = declare(hook.url, kind)
     path = f"/admission-webhooks/{made['id']}"

@@ -235,3 +235,67 @@ def test_a_change_while_a_worker_runs_gives_exactly_one_more_run(admin: Api, kin
     again.make_ready()
     kind.worker.nothing()
     assert kind.get(created)["observed_generation"] == 4
+
+
+def test_a_result_says_all_in_one_entry(admin: Api, kind: Kind) -> None:
+    ids = [kind.create()["id"] for _ in range(4)]
+    lent: dict[int, Any] = {}
+    while len(lent) < 4:
+        lent |= {it.id: it for it in kind.worker.claim(limit=4)}
+    ready, failed, requeue, waiting = (lent[it] for it in ids)
+    condition = {"type": "Synced", "status": "True", "reason": "Done"}
+    answers = kind.worker.results(
+        ready.raw(outcome="ready", observed_generation=1, outputs={"ip": "1.2.3.4"}, conditions=[condition]),
+        failed.raw(outcome="failed", message="boom"),
+        requeue.raw(outcome="requeue", retry_after=3600),
+        waiting.raw(outcome="not_ready", waits_for=[{"object": str(ids[1]), "condition": "Ready"}]),
+    )
+    assert [it["status"] for it in answers] == [200] * 4
+    shown = [admin.expect(200, "GET", f"/resources/{it}") for it in ids]
+    assert [it["status"] for it in shown] == ["ready", "failed", "reconciling", "reconciling"]
+    assert (shown[0]["outputs"], shown[0]["conditions"][-1]["type"]) == ({"ip": "1.2.3.4"}, "Synced")
+    assert (shown[1]["status_message"], shown[1]["retry_count"]) == ("boom", 1)
+    kind.worker.nothing()
+    stale = kind.worker.results(ready.raw(outcome="ready"))
+    assert stale[0]["status"] == 409
+
+
+def test_what_failed_for_good_is_not_tried_again_until_it_changes(admin: Api, kind: Kind) -> None:
+    created = kind.create()
+    item = kind.worker.one()
+    kind.worker.results(item.raw(outcome="failed", message="no such zone", error_class="terminal"))
+    shown = admin.expect(200, "GET", f"/resources/{created['id']}")
+    assert (shown["status"], shown["next_reconcile_time"]) == ("failed", None)
+    kind.worker.nothing()
+    admin.expect(200, "PUT", f"/resources/{created['id']}", {"spec": {**DNS_SPEC, "value": "198.51.100.7"}})
+    kind.worker.one().make_ready()
+
+
+def test_a_wait_for_what_has_changed_meanwhile_is_over_at_once(admin: Api, kind: Kind) -> None:
+    other = kind.create()["id"]
+    kind.worker.one().make_ready()
+    kind.create()
+    item = kind.worker.one()
+    answer = admin.ask("GET", f"/resources/{other}")
+    read = answer.headers["etag"].strip('"')
+    admin.expect(200, "PUT", f"/resources/{other}/finalizers", {"add": ["external"]})
+    kind.worker.results(item.raw(outcome="not_ready", waits_for=[{"object": str(other), "resource_version": read}]))
+    assert kind.worker.one().item == item.item
+    admin.expect(200, "PUT", f"/resources/{other}/finalizers", {"remove": ["external"]})
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"outcome": "perhaps"},
+        {"outcome": "failed", "error_class": "odd"},
+        {"outcome": "ready", "status": {"phase": "ready"}},
+        {"outcome": "not_ready", "waits_for": [{"object": "x"}]},
+    ],
+)
+def test_a_result_that_makes_no_sense_is_refused(kind: Kind, wrong: dict[str, Any]) -> None:
+    kind.create()
+    item = kind.worker.one()
+    (answer,) = kind.worker.results(item.raw(**wrong))
+    assert answer["status"] == 422, answer

@@ -94,6 +94,12 @@ class Worker:
         assert len(results) == len(writes)
         return results
 
+    def results(self, *results: dict[str, Any]) -> list[dict[str, Any]]:
+        answer = self.admin.expect(200, "POST", f"/workers/{self.name}/results", {"results": list(results)})
+        answers: list[dict[str, Any]] = answer["results"]
+        assert len(answers) == len(results)
+        return answers
+
     def heartbeat(self, *lent: Lent) -> dict[str, Any]:
         items = [{"item": it.item, "fence": it.fence} for it in lent]
         body = {"host_id": self.host_id, "items": items}

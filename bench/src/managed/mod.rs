@@ -3,6 +3,11 @@
 //!
 //! Objects are made before a contender starts, so that the time to all ready is its own and not that
 //! of whoever makes them.
+//!
+//! Both have the same second process: ours asks it as a provider over gRPC, and the cloud is inside of it; the
+//! contender is reconciler and provider in one, as those on crossplane-runtime are, and asks it as a cloud over
+//! HTTP. So a provider's work counts in ours only where that process does, and CPU and memory are told both
+//! ways: of both processes together, which is what a machine has to bear, and of the reconciler alone.
 
 mod edits;
 
@@ -46,13 +51,35 @@ impl Contender {
 /// What was seen of one contender with so many objects.
 struct Seen {
     ready: Duration,
-    cpu: f64,
-    peak: u64,
+    cpu: Spent,
+    peak: Spent,
     writes: Vec<(String, u64)>,
     steady_writes: u64,
-    steady_cpu: f64,
+    steady_cpu: Spent,
     /// Milliseconds from sending an edit to the cloud having the change, sorted.
     served: Vec<f64>,
+}
+
+/// What two processes have used: CPU seconds, or bytes.
+#[derive(Clone, Copy)]
+struct Spent {
+    reconciler: f64,
+    /// The process that has the cloud, and for ours the provider.
+    other: f64,
+}
+
+impl Spent {
+    fn of(reconciler: &Process, other: &Process, read: impl Fn(&Process) -> Result<f64>) -> Result<Self> {
+        Ok(Self { reconciler: read(reconciler)?, other: read(other)? })
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self { reconciler: self.reconciler - before.reconciler, other: self.other - before.other }
+    }
+
+    fn sum(self) -> f64 {
+        self.reconciler + self.other
+    }
 }
 
 /// Runs all of it.
@@ -74,15 +101,25 @@ fn tell(report: &mut Report, count: usize, ours: &Seen, theirs: &Seen, scale: Sc
         report.add_against(area, format!("{what}, {count} objects"), ours, unit, against);
     };
     row("to all ready", "s", ours.ready.as_secs_f64(), theirs.ready.as_secs_f64());
-    row("CPU until then", "s", ours.cpu, theirs.cpu);
-    row("peak resident memory", "MiB", mib(ours.peak), mib(theirs.peak));
+    row("CPU until then, with provider and cloud", "s", ours.cpu.sum(), theirs.cpu.sum());
+    row("CPU until then, reconciler alone", "s", ours.cpu.reconciler, theirs.cpu.reconciler);
+    let (all, alone) = ("with provider and cloud", "reconciler alone");
+    row(&format!("peak resident memory, {all}"), "MiB", mib(ours.peak.sum()), mib(theirs.peak.sum()));
+    row(
+        &format!("peak resident memory, {alone}"),
+        "MiB",
+        mib(ours.peak.reconciler),
+        mib(theirs.peak.reconciler),
+    );
     let per_object = |seen: &Seen| seen.writes.iter().map(|(_, n)| n).sum::<u64>() as f64 / count as f64;
     row("API writes per object, all kinds", "", per_object(ours), per_object(theirs));
     let minutes = steady(scale).as_secs_f64() / 60.0;
     let rate = |seen: &Seen| seen.steady_writes as f64 / minutes;
     row("API writes in steady state", "per min", rate(ours), rate(theirs));
     let polls = count as f64 * minutes / 1000.0;
-    row("CPU per 1,000 polls", "s", ours.steady_cpu / polls, theirs.steady_cpu / polls);
+    let (mine, other) = (ours.steady_cpu, theirs.steady_cpu);
+    row(&format!("CPU per 1,000 polls, {all}"), "s", mine.sum() / polls, other.sum() / polls);
+    row(&format!("CPU per 1,000 polls, {alone}"), "s", mine.reconciler / polls, other.reconciler / polls);
     for (name, share) in [("median", 0.5), ("p99", 0.99)] {
         let (ours, theirs) = (percentile(&ours.served, share), percentile(&theirs.served, share));
         row(&format!("edit served while all poll, {name}"), "ms", ours, theirs);
@@ -94,8 +131,8 @@ fn tell(report: &mut Report, count: usize, ours: &Seen, theirs: &Seen, scale: Sc
     }
 }
 
-fn mib(bytes: u64) -> f64 {
-    bytes as f64 / f64::from(1 << 20)
+fn mib(bytes: f64) -> f64 {
+    bytes / f64::from(1 << 20)
 }
 
 fn steady(scale: Scale) -> Duration {
@@ -120,16 +157,24 @@ fn measure(programs: &Programs, contender: Contender, count: usize, scale: Scale
     let started = Instant::now();
     wait_ready(&cluster, &text("control"), &mut process, count)?;
     let ready = started.elapsed();
-    let (cpu, writes) = (process.cpu()?, writes(contender, &metrics)?);
+    let cpu = Spent::of(&process, &provider, Process::cpu)?;
+    let writes = writes(contender, &metrics)?;
+    eprintln!(
+        "    all are ready after {:.1} s; now {:?} of nothing but polls",
+        ready.as_secs_f64(),
+        steady(scale)
+    );
     // What the last passes still have to say is not part of the steady state.
     std::thread::sleep(Duration::from_secs(10));
     let sum = |writes: &[(String, u64)]| writes.iter().map(|(_, n)| n).sum::<u64>();
-    let before = (process.cpu()?, sum(&self::writes(contender, &metrics)?));
+    let spent = || Spent::of(&process, &provider, Process::cpu);
+    let before = (spent()?, sum(&self::writes(contender, &metrics)?));
     std::thread::sleep(steady(scale));
-    let after = (process.cpu()?, sum(&self::writes(contender, &metrics)?));
+    let after = (spent()?, sum(&self::writes(contender, &metrics)?));
+    eprintln!("    now edits");
     let served = edits::run(&cluster, &text("control"), count, scale)?;
-    let peak = process.peak_bytes()?;
-    let (steady_writes, steady_cpu) = (after.1 - before.1, after.0 - before.0);
+    let peak = Spent::of(&process, &provider, |it| Ok(it.peak_bytes()? as f64))?;
+    let (steady_writes, steady_cpu) = (after.1 - before.1, after.0.since(before.0));
     Ok(Seen { ready, cpu, peak, writes, steady_writes, steady_cpu, served })
 }
 

@@ -76,13 +76,14 @@ pub fn ready(address: &str, count: usize) -> Result<()> {
 /// A connection that is kept.
 struct Connection {
     stream: BufReader<TcpStream>,
+    address: String,
 }
 
 impl Connection {
     fn open(address: &str) -> Result<Self> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        Ok(Self { stream: BufReader::new(stream) })
+        Ok(Self { stream: BufReader::new(stream), address: address.to_owned() })
     }
 
     fn create(&mut self, name: &str) -> Result<Made> {
@@ -95,8 +96,10 @@ impl Connection {
     }
 
     fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<Value> {
-        let head =
-            format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n");
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {}\r\nContent-Type: application/json\r\n",
+            self.address
+        );
         let text = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
         self.stream.get_mut().write_all(text.as_bytes())?;
         let (mut status, mut line, mut length) = (String::new(), String::new(), 0);

@@ -44,6 +44,8 @@ impl Server {
         let data = folder.path().join("data");
         let mut command = Command::new(program);
         command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "0", "--log-format=json"]);
+        // What is measured is the server, not what it allows one client.
+        command.args(["--client-rate", "0"]);
         command.arg("--data-dir").arg(&data);
         let started = Instant::now();
         let mut process = Process::start(folder.path(), "concert", &mut command)?;

@@ -2,8 +2,8 @@
 
 mod plain;
 mod watch;
-mod world;
-mod writes;
+pub mod world;
+pub mod writes;
 
 use std::time::Instant;
 

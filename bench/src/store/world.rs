@@ -1,5 +1,6 @@
 //! A store on a real disk with a realistic kind of 1 KB objects.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use anyhow::Result;
@@ -9,11 +10,11 @@ use concert_store::seal::Keyring;
 use concert_store::{By, Chance, Config, Local, Store, SystemClock};
 use serde_json::json;
 
-/// A fresh store in a folder of its own, which goes with it.
+/// A fresh store, and what it needs to work, which goes with it.
 pub struct World {
     pub store: Local,
     pub kind: GroupVersionKind,
-    _folder: tempfile::TempDir,
+    _alive: Box<dyn Any + Send + Sync>,
 }
 
 impl World {
@@ -23,12 +24,16 @@ impl World {
         let keyring = Keyring::open(folder.path().join("store.key"), &chance)?;
         let backend = Sqlite::open(folder.path().join("store.db"), &sqlite::Options::default())?;
         let config = Config::new(Arc::new(SystemClock::new()), chance).sealed(keyring);
-        let store = Local::open(Arc::new(backend), config)?;
+        Self::over(Local::open(Arc::new(backend), config)?, folder)
+    }
+
+    /// A world in this store, which is empty; `alive` is kept for as long.
+    pub fn over(store: Local, alive: impl Any + Send + Sync) -> Result<Self> {
         let kind = GroupKind::new("bench.concert.dev", "Widget").at_version("v1");
         let runtime = tokio::runtime::Handle::current();
         let definition = Object::from_value(definition())?;
         tokio::task::block_in_place(|| runtime.block_on(store.create(definition, &by())))?;
-        Ok(Self { store, kind, _folder: folder })
+        Ok(Self { store, kind, _alive: Box::new(alive) })
     }
 
     /// Makes objects `from..to`, many at a time.

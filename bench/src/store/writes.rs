@@ -43,7 +43,11 @@ fn row(report: &mut Report, what: &str, callers: usize, rate: f64, [plain, own]:
 }
 
 async fn creates(callers: usize, duration: Duration) -> Result<f64> {
-    let world = Arc::new(World::open()?);
+    creates_in(Arc::new(World::open()?), callers, duration).await
+}
+
+/// Creates per second in a world that has none yet.
+pub async fn creates_in(world: Arc<World>, callers: usize, duration: Duration) -> Result<f64> {
     let next = Arc::new(AtomicUsize::new(0));
     let create = move |world: Arc<World>, _: usize, _: Option<Encoded>| {
         let n = next.fetch_add(1, Ordering::Relaxed);
@@ -53,7 +57,16 @@ async fn creates(callers: usize, duration: Duration) -> Result<f64> {
 }
 
 async fn updates(callers: usize, duration: Duration, is_status: bool) -> Result<f64> {
-    let world = Arc::new(World::open()?);
+    updates_in(Arc::new(World::open()?), callers, duration, is_status).await
+}
+
+/// Updates per second, each caller of an object of its own, in a world that has none yet.
+pub async fn updates_in(
+    world: Arc<World>,
+    callers: usize,
+    duration: Duration,
+    is_status: bool,
+) -> Result<f64> {
     world.fill(0, callers).await?;
     let update = move |world: Arc<World>, caller: usize, last: Option<Encoded>| async move {
         let last = match last {

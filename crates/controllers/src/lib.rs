@@ -6,4 +6,5 @@ pub mod claims;
 mod fixtures;
 pub mod gc;
 pub mod managed;
+pub mod mothership;
 pub mod plugins;

@@ -82,6 +82,15 @@ impl Bucket {
         self.updated = self.updated.max(now);
     }
 
+    /// From now on it is of another size; what is left of it stays, as far as it fits.
+    fn resize(&mut self, budget: Budget, now: Duration) {
+        if self.budget != budget {
+            self.refill(now);
+            self.budget = budget;
+            self.tokens = self.tokens.min(budget.burst);
+        }
+    }
+
     fn is_full(&mut self, now: Duration) -> bool {
         self.refill(now);
         self.tokens >= self.budget.burst
@@ -92,8 +101,10 @@ impl Bucket {
 #[derive(Clone, Debug, Default)]
 pub struct Budgets(Arc<Mutex<Purse>>);
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Purse {
+    /// How many have it together.
+    crowd: usize,
     budgets: BTreeMap<Arc<str>, Budget>,
     otherwise: Option<Budget>,
     buckets: BTreeMap<Arc<str>, Bucket>,
@@ -124,11 +135,34 @@ impl Budgets {
     /// # Errors
     /// The time at which to ask again.
     pub fn take(&self, labels: &[Arc<str>], lane: Lane, now: Duration) -> Result<(), Duration> {
-        self.with(|purse| purse.take(labels, lane, now))
+        self.take_part(labels, lane, now, 1)
+    }
+
+    /// The same for one of `crowd` processes that have the budgets together: each has an equal part.
+    ///
+    /// # Errors
+    /// As [`Budgets::take`].
+    pub fn take_part(
+        &self,
+        labels: &[Arc<str>],
+        lane: Lane,
+        now: Duration,
+        crowd: usize,
+    ) -> Result<(), Duration> {
+        self.with(|purse| {
+            purse.crowd = crowd.max(1);
+            purse.take(labels, lane, now)
+        })
     }
 
     fn with<T>(&self, act: impl FnOnce(&mut Purse) -> T) -> T {
         act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Default for Purse {
+    fn default() -> Self {
+        Self { crowd: 1, budgets: BTreeMap::new(), otherwise: None, buckets: BTreeMap::new() }
     }
 }
 
@@ -154,12 +188,16 @@ impl Purse {
     }
 
     fn bucket(&mut self, label: &Arc<str>, now: Duration) -> Option<&mut Bucket> {
-        let budget = *self.budgets.get(label).or(self.otherwise.as_ref())?;
+        let whole = *self.budgets.get(label).or(self.otherwise.as_ref())?;
+        let parts = self.crowd as f64;
+        let budget = Budget::new(whole.rate / parts, whole.burst / parts);
         if self.buckets.len() >= LABELS_KEPT && !self.buckets.contains_key(label) {
             // A bucket that is full again is as good as a new one.
             self.buckets.retain(|_, bucket| !bucket.is_full(now));
         }
-        Some(self.buckets.entry(label.clone()).or_insert_with(|| Bucket::new(budget, now)))
+        let bucket = self.buckets.entry(label.clone()).or_insert_with(|| Bucket::new(budget, now));
+        bucket.resize(budget, now);
+        Some(bucket)
     }
 }
 
@@ -176,6 +214,24 @@ mod tests {
         assert_eq!(bucket.take(Lane::Poll, seconds(0)), Err(seconds(1)));
         assert!(bucket.take(Lane::Poll, seconds(1)).is_ok());
         assert!(bucket.take(Lane::Poll, seconds(1)).is_err());
+    }
+
+    #[test]
+    fn many_together_take_no_more_than_one_alone() {
+        let crowd: Vec<Budgets> = (0..4).map(|_| Budgets::new()).collect();
+        crowd.iter().for_each(|it| it.set("a", Budget::new(8.0, 4.0)));
+        let take = |it: &Budgets, second| it.take_part(&["a".into()], Lane::Poll, seconds(second), 4).is_ok();
+        let taken =
+            |second| -> usize { crowd.iter().map(|it| (0..100).filter(|_| take(it, second)).count()).sum() };
+        assert_eq!(taken(0), 4, "the burst");
+        assert_eq!(taken(1), 4, "no more than one each at once");
+        // One that is alone again has all of it.
+        let alone =
+            (0..100).filter(|_| crowd[0].take(&["a".into()], Lane::Poll, seconds(10)).is_ok()).count();
+        assert_eq!(alone, 1, "what it had saved up");
+        let alone =
+            (0..100).filter(|_| crowd[0].take(&["a".into()], Lane::Poll, seconds(11)).is_ok()).count();
+        assert_eq!(alone, 4);
     }
 
     #[test]

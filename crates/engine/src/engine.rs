@@ -38,6 +38,14 @@ impl Engine {
         Self { surroundings, tasks, controllers: Arc::default() }
     }
 
+    /// The same engine over another store: what is started there watches that one, and is known by its
+    /// name and counted among all others.
+    #[must_use]
+    pub fn over(&self, store: Arc<dyn Store>) -> Self {
+        let surroundings = Surroundings { store, ..self.surroundings.clone() };
+        Self { surroundings, ..self.clone() }
+    }
+
     /// Starts a controller.
     ///
     /// # Errors

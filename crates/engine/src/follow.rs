@@ -25,11 +25,12 @@ const ROOM_RETRY: Duration = Duration::from_secs(1);
 const EVENTS_AT_ONCE: usize = 256;
 
 /// What happens to the objects of a query.
-pub(crate) enum Change {
+pub enum Change {
     /// All objects follow, as [`Change::Present`] in a list.
     ListBegins,
     /// It is there in this state.
     Present {
+        /// The state.
         object: Encoded,
         /// Part of a list, and not of the changes after it.
         is_listed: bool,
@@ -38,13 +39,19 @@ pub(crate) enum Change {
     Gone(Encoded),
     /// All objects there are have been told; from here on no change is missed.
     ListEnds,
+    /// Their kind is not there any more, and so none of them is.
+    Unserved,
 }
 
 /// Follows one query.
-pub(crate) struct Follow {
+pub struct Follow {
+    /// Where the objects are.
     pub store: Arc<dyn Store>,
+    /// Tells the time.
     pub clock: Arc<dyn Clock>,
+    /// Makes jitter.
     pub chance: Chance,
+    /// Which objects.
     pub query: Query,
     /// How often to list again although nothing says so.
     pub relist: Option<Duration>,
@@ -99,6 +106,9 @@ impl Follow {
                     position = None;
                 }
                 Stop::Failed(error) => {
+                    if matches!(error, Error::UnknownKind { .. }) && position.take().is_some() {
+                        self.tell(&Change::Unserved, room, tell).await;
+                    }
                     warn!(kind = %self.query.kind, %error, failures, "watch failed");
                     failures = failures.max(1);
                 }

@@ -75,7 +75,7 @@ impl Counters {
             Outcome::Transient(_) | Outcome::Terminal(_) => 1,
             Outcome::After(Duration::ZERO) | Outcome::Requeue(_, None) => 2,
             Outcome::After(_) | Outcome::Poll(_) | Outcome::Requeue(_, Some(_)) => 3,
-            Outcome::WaitFor(_) => 4,
+            Outcome::WaitFor(_) | Outcome::WaitAtMost(..) => 4,
         };
         self.results[result].inc();
         match outcome {
@@ -90,7 +90,11 @@ impl Counters {
             Outcome::Requeue(..) => {
                 self.retries.inc();
             }
-            Outcome::Done | Outcome::Poll(_) | Outcome::After(_) | Outcome::WaitFor(_) => {}
+            Outcome::Done
+            | Outcome::Poll(_)
+            | Outcome::After(_)
+            | Outcome::WaitFor(_)
+            | Outcome::WaitAtMost(..) => {}
         }
     }
 

@@ -23,6 +23,8 @@ pub enum Outcome {
     Requeue(Arc<str>, Option<Duration>),
     /// Nothing can be done before one of these changes. Costs no retry.
     WaitFor(Vec<Wait>),
+    /// The same, but after this time it looks again whatever has changed.
+    WaitAtMost(Vec<Wait>, Duration),
     /// It failed and may work later: it is tried again with back-off.
     Transient(Failure),
     /// It failed and will fail again until the object changes.
@@ -37,7 +39,7 @@ impl Outcome {
             Outcome::Poll(_) => OutcomeKind::Poll,
             Outcome::After(_) => OutcomeKind::After,
             Outcome::Requeue(..) => OutcomeKind::Requeue,
-            Outcome::WaitFor(_) => OutcomeKind::WaitFor,
+            Outcome::WaitFor(_) | Outcome::WaitAtMost(..) => OutcomeKind::WaitFor,
             Outcome::Transient(_) => OutcomeKind::Transient,
             Outcome::Terminal(_) => OutcomeKind::Terminal,
         }
@@ -56,7 +58,7 @@ pub enum OutcomeKind {
     After,
     /// See [`Outcome::Requeue`].
     Requeue,
-    /// See [`Outcome::WaitFor`].
+    /// See [`Outcome::WaitFor`] and [`Outcome::WaitAtMost`].
     WaitFor,
     /// See [`Outcome::Transient`].
     Transient,
@@ -176,14 +178,17 @@ impl Wait {
     /// Whether `now` is something else than what was read. `has_gap` says that changes may have been
     /// missed since.
     pub(crate) fn is_outdated(&self, now: Option<&Encoded>, has_gap: bool) -> bool {
-        let Self::Object { seen, .. } = self else { return false };
+        let Self::Object { seen, condition, .. } = self else { return false };
         match (seen, now) {
             (Seen::Unread, _) => has_gap,
             (Seen::Absent, now) => now.is_some(),
             (Seen::At { .. }, None) => true,
-            (Seen::At { uid, resource_version }, Some(now)) => {
-                now.head().uid != *uid || now.resource_version() != resource_version
+            (Seen::At { uid, .. }, Some(now)) if now.head().uid != *uid => true,
+            // Whatever else has been written: it was not true when it was read.
+            (Seen::At { .. }, Some(now)) if condition.is_some() => {
+                condition.as_deref().is_some_and(|it| has_condition(now, it))
             }
+            (Seen::At { resource_version, .. }, Some(now)) => now.resource_version() != resource_version,
         }
     }
 

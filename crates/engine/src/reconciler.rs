@@ -45,8 +45,10 @@ pub struct Request {
     pub reasons: Reasons,
     /// How urgent it was.
     pub lane: Lane,
-    /// The controller's claim: writes that carry it are refused once a successor has claimed.
+    /// The claim it runs under: writes that carry it are refused once a successor has claimed.
     pub fence: Option<Fence>,
+    /// Whether another member holds the key, and this one is to know of it and to write nothing.
+    pub is_onlooker: bool,
     /// When the run is dropped, by the clock's `elapsed`.
     pub deadline: Duration,
     /// Whom it runs for, where runs start on demand only.

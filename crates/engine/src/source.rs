@@ -76,12 +76,25 @@ pub struct Objects {
     pub(crate) is_settled: Predicate,
     /// None where all are alike.
     pub(crate) is_first: Option<Predicate>,
+    /// None where all count.
+    pub(crate) is_ours: Option<Predicate>,
+    pub(crate) share: Share,
 }
+
+/// With whom an object takes turns.
+type Share = Arc<dyn Fn(&Encoded) -> u32 + Send + Sync>;
 
 impl Objects {
     /// The objects of a query.
     pub fn new(query: Query) -> Self {
-        Self { query, fingerprint: Arc::new(every_write), is_settled: Arc::new(|_| false), is_first: None }
+        Self {
+            query,
+            fingerprint: Arc::new(every_write),
+            is_settled: Arc::new(|_| false),
+            is_first: None,
+            is_ours: None,
+            share: Arc::new(|_| 0),
+        }
     }
 
     /// The same, but a change counts only if `fingerprint` comes out different.
@@ -94,6 +107,19 @@ impl Objects {
     /// run when the controller starts: only polled, spread over the interval.
     pub fn settled(mut self, is_settled: impl Fn(&Encoded) -> bool + Send + Sync + 'static) -> Self {
         self.is_settled = Arc::new(is_settled);
+        self
+    }
+
+    /// The same, but only those that `is_ours` recognises: the others are as if they were not there.
+    pub fn only(mut self, is_ours: impl Fn(&Encoded) -> bool + Send + Sync + 'static) -> Self {
+        self.is_ours = Some(Arc::new(is_ours));
+        self
+    }
+
+    /// The same, but who has the same `share` waits for each other, and shares take turns: none of them
+    /// fills the queue for all.
+    pub fn shared(mut self, share: impl Fn(&Encoded) -> u32 + Send + Sync + 'static) -> Self {
+        self.share = Arc::new(share);
         self
     }
 

@@ -23,10 +23,38 @@ pub(crate) fn spread(key: &ObjectKey, interval: Duration) -> Duration {
     interval.mul_f64((hash >> 11) as f64 / (1u64 << 53) as f64)
 }
 
+/// Longest that a poll waits for others.
+const GRAIN_MAX: Duration = Duration::from_millis(250);
+
+/// The moment at which a poll that is due at `due` is taken, with all others that are due at about the same
+/// time: a hundredth of its interval makes no difference to it, and what comes together can be done together.
+pub(crate) fn together(due: Duration, interval: Duration) -> Duration {
+    let grain = (interval / 100).min(GRAIN_MAX).as_nanos();
+    if grain == 0 {
+        return due;
+    }
+    let rest = due.as_nanos() % grain;
+    let wait = if rest == 0 { 0 } else { grain - rest };
+    // Less than a quarter of a second.
+    due.saturating_add(Duration::from_nanos(u64::try_from(wait).unwrap_or(0)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::fixtures::{seconds, widget};
+
+    #[test]
+    fn polls_of_about_the_same_time_come_together_and_none_comes_early_or_much_later() {
+        let millis = Duration::from_millis;
+        for (due, interval, taken) in
+            [(60_001, 60_000, 60_250), (60_250, 60_000, 60_250), (1_001, 1_000, 1_010), (17, 50, 17)]
+        {
+            assert_eq!(together(millis(due), millis(interval)), millis(taken), "{due}");
+        }
+        assert_eq!(together(Duration::from_nanos(7), Duration::ZERO), Duration::from_nanos(7));
+        assert_eq!(together(Duration::MAX, Duration::MAX), Duration::MAX);
+    }
 
     #[test]
     fn keys_are_spread_evenly_and_always_to_the_same_place() {

@@ -10,6 +10,7 @@ pub mod condition;
 pub mod duration;
 pub mod encoded;
 pub mod field;
+pub mod inventory;
 pub mod key;
 pub mod metadata;
 pub mod name;
@@ -17,6 +18,7 @@ pub mod no8s;
 pub mod object;
 pub mod owner;
 pub mod patch;
+pub mod reach;
 pub mod selector;
 pub mod time;
 

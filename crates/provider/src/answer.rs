@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::details::Details;
 
 /// What a provider may change of an object.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Hash)]
 pub struct Delta {
     /// The new status, none to leave it alone. Its `conditions` merge by type; all else replaces.
     pub status: Option<Map<String, Value>>,
@@ -28,7 +28,7 @@ impl Delta {
 }
 
 /// One field that is not as declared.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Hash)]
 pub struct Change {
     /// Where, as in `spec.forProvider.size`.
     pub path: String,
@@ -43,7 +43,7 @@ pub struct Change {
 }
 
 /// What the external thing looks like.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Hash)]
 pub struct Observation {
     /// Whether it exists.
     pub exists: bool,

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use concert_model::{GroupVersionKind, Object};
+use concert_model::{Encoded, GroupVersionKind, Object};
 use futures_core::Stream;
+use tracing::debug;
 
 use crate::answer::{Created, Deleted, Lookup, Observation, Plan, Updated};
 use crate::details::Details;
@@ -46,6 +47,21 @@ pub trait Connector: Send + Sync + 'static {
         call: &Call,
     ) -> Result<Box<dyn External>>;
 
+    /// What the external thing of an object looks like that is only looked at: as to connect, observe and
+    /// disconnect, but the object need not be taken apart for it. `version` is the one the provider serves.
+    ///
+    /// # Errors
+    /// As theirs.
+    async fn glance(
+        &self,
+        object: &Encoded,
+        version: &str,
+        configuration: Option<&Arc<Configuration>>,
+        call: &Call,
+    ) -> Result<Observation> {
+        look_once(self, object, version, configuration, call).await
+    }
+
     /// Completes when the connection that the last [`Connector::handshake`] was made over is lost. Never
     /// completes where there is none to lose.
     async fn lost(&self) {
@@ -65,11 +81,40 @@ pub trait Connector: Send + Sync + 'static {
     async fn enumerate(&self, what: &Enumerate, call: &Call) -> Result<Founds>;
 }
 
+/// Connects, observes and disconnects.
+pub(crate) async fn look_once(
+    connector: &(impl Connector + ?Sized),
+    object: &Encoded,
+    version: &str,
+    configuration: Option<&Arc<Configuration>>,
+    call: &Call,
+) -> Result<Observation> {
+    let mut decoded = object.decode();
+    decoded.set("apiVersion", object.key().kind.at_version(version).api_version().into());
+    let mut external = connector.connect(&decoded, configuration, call).await?;
+    let seen = external.observe(&decoded, call).await;
+    // What was seen was seen, however the goodbye went.
+    if let Err(error) = external.disconnect(call).await {
+        debug!(%error, "cannot disconnect from the provider");
+    }
+    seen
+}
+
 /// One object at its provider, for the length of one reconcile.
 #[async_trait]
 pub trait External: Send {
     /// What the external thing looks like.
     async fn observe(&mut self, object: &Object, call: &Call) -> Result<Observation>;
+
+    /// Whether the provider would take the object at all, asked before anything is done with it. Touches
+    /// nothing, neither the external thing nor our own records. Fine where nobody has an opinion.
+    ///
+    /// # Errors
+    /// [`Class::Terminal`], with a message that names field and rule.
+    async fn validate(&mut self, object: &Object, call: &Call) -> Result<()> {
+        let _ = (object, call);
+        Ok(())
+    }
 
     /// What would be done. Touches nothing.
     async fn plan(&mut self, object: &Object, call: &Call) -> Result<Plan>;
@@ -185,7 +230,7 @@ pub trait Provider: Send + Sync + 'static {
     /// What it is and serves.
     fn handshake(&self) -> Handshake;
 
-    /// Whether an object makes sense, before anything is done.
+    /// Whether an object makes sense, asked before it is planned, made or changed.
     ///
     /// # Errors
     /// [`Class::Terminal`], with a message that names field and rule.

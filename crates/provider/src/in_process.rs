@@ -114,6 +114,11 @@ impl External for Session {
         self.to.within(call, false, self.provider().observe(&object, self.account.as_deref())).await
     }
 
+    async fn validate(&mut self, object: &Object, call: &Call) -> Result<()> {
+        let object = sent(object);
+        self.to.within(call, false, self.provider().validate(&object)).await
+    }
+
     async fn plan(&mut self, object: &Object, call: &Call) -> Result<Plan> {
         let object = sent(object);
         self.to.within(call, false, self.provider().plan(&object, self.account.as_deref())).await

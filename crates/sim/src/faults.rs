@@ -191,12 +191,40 @@ pub struct Remote {
     weather: Weather,
     /// What was read before, the latest last, to be read again when reads are stale.
     seen: Mutex<BTreeMap<ObjectKey, Vec<Encoded>>>,
+    line: Line,
+}
+
+/// The line between one process and its store, which can be cut for a while.
+#[derive(Clone, Default)]
+pub struct Line(Arc<Mutex<Duration>>);
+
+impl Line {
+    /// Cuts it until then, by the executor's time.
+    pub fn cut(&self, until: Duration) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    /// Completes when it is whole; says whether it was.
+    async fn whole(&self, executor: &Executor) -> bool {
+        let until = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = until.saturating_sub(executor.elapsed());
+        if left.is_zero() {
+            return true;
+        }
+        executor.sleep(left).await;
+        false
+    }
 }
 
 impl Remote {
     /// `store`, seen through `weather`.
     pub fn new(store: Local, executor: Executor, chance: Chance, weather: Weather) -> Self {
-        Self { store, executor, chance, weather, seen: Mutex::default() }
+        Self { store, executor, chance, weather, seen: Mutex::default(), line: Line::default() }
+    }
+
+    /// What it is seen through.
+    pub fn line(&self) -> Line {
+        self.line.clone()
     }
 
     fn strikes(&self, fault: Fault, probability: f64) -> bool {
@@ -207,14 +235,16 @@ impl Remote {
     async fn travel(&self) -> Result<()> {
         let bound = if self.strikes(Fault::Late, 0.03) { 3_000 } else { 5 };
         self.executor.sleep(Duration::from_millis(self.chance.below(bound))).await;
-        let is_lost = self.strikes(Fault::LostRequest, 0.03);
+        let is_cut = !self.line.whole(&self.executor).await;
+        let is_lost = is_cut || self.strikes(Fault::LostRequest, 0.03);
         if is_lost { Err(Error::unavailable("the request was lost")) } else { Ok(()) }
     }
 
     /// The way back.
     async fn answer<T>(&self, result: Result<T>) -> Result<T> {
         self.executor.sleep(Duration::from_millis(self.chance.below(5))).await;
-        let is_lost = self.strikes(Fault::LostAnswer, 0.03);
+        let is_cut = !self.line.whole(&self.executor).await;
+        let is_lost = is_cut || self.strikes(Fault::LostAnswer, 0.03);
         if is_lost { Err(Error::unavailable("the answer was lost")) } else { result }
     }
 
@@ -270,6 +300,7 @@ impl Store for Remote {
             executor: self.executor.clone(),
             chance: self.chance.fork(),
             weather: self.weather.clone(),
+            line: self.line.clone(),
             again: None,
             has_ended: false,
         };
@@ -353,6 +384,7 @@ struct Connection {
     executor: Executor,
     chance: Chance,
     weather: Weather,
+    line: Line,
     again: Option<Event>,
     has_ended: bool,
 }
@@ -368,6 +400,7 @@ impl Connection {
                 return Some((Ok(event), self));
             }
             let event = self.events.next().await?;
+            self.line.whole(&self.executor).await;
             let bound = if strikes(&self, Fault::Late, 0.05) { 5_000 } else { 3 };
             self.executor.sleep(Duration::from_millis(self.chance.below(bound))).await;
             if strikes(&self, Fault::Cut, 0.03) {

@@ -5,8 +5,10 @@
 pub mod claims;
 pub mod executor;
 pub mod faults;
+pub mod fleet;
 pub mod managed;
 pub mod play;
 pub mod scenario;
+mod skew;
 pub mod toy;
 pub mod world;

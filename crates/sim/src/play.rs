@@ -45,6 +45,10 @@ pub enum Wish {
     There(Object),
     /// None.
     Gone(ObjectKey),
+    /// This merged into an object, if there is one.
+    Changed(ObjectKey, Value),
+    /// The same for one of a kind, or none of it: a number says which, of those that there are.
+    OneOf(GroupKind, u64, Option<Value>),
 }
 
 impl fmt::Display for Wish {
@@ -52,6 +56,9 @@ impl fmt::Display for Wish {
         match self {
             Wish::There(object) => write!(f, "{} {}: {}", object.kind(), object.name(), object.spec()),
             Wish::Gone(key) => write!(f, "no {key}"),
+            Wish::Changed(key, change) => write!(f, "{key} with {change}"),
+            Wish::OneOf(kind, number, Some(change)) => write!(f, "{kind} number {number} with {change}"),
+            Wish::OneOf(kind, number, None) => write!(f, "no {kind} number {number}"),
         }
     }
 }
@@ -96,6 +103,12 @@ pub trait Play: 'static {
 
     /// What of `objects`, all there are, and of the world is not as it must be.
     fn check(&self, objects: &[Object]) -> Vec<String>;
+
+    /// What of the past of an object must never have happened; `statuses` are all it ever had, oldest
+    /// first.
+    fn check_history(&self, _object: &Object, _statuses: &[Value]) -> Vec<String> {
+        Vec::new()
+    }
 
     /// What was seen on the way that must never happen.
     fn violations(&self) -> Vec<String>;

@@ -4,23 +4,55 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use concert_engine::leader::{Config as ElectionConfig, Election, RowSeat};
+use concert_engine::leader::{Config as ElectionConfig, Duty, Election, RowSeat};
+use concert_engine::members::{Config as MemberConfig, Membership, Share, Shares};
 use concert_engine::{Engine, OnExit, Tasks};
-use concert_model::{Encoded, Object, Revision};
-use concert_store::{By, Chance, Clock, Config, Delete, Error, Local, PageRequest, Query, Store};
+use concert_model::{Encoded, Object, Patch, Revision};
+use concert_store::{By, Chance, Clock, Config, Delete, Error, Local, PageRequest, Part, Query, Store};
 use futures_util::FutureExt;
+use serde_json::Value;
 
 use crate::executor::{Executor, Group};
-use crate::faults::{Disk, Fault, Remote, Weather};
+use crate::faults::{Disk, Fault, Line, Remote, Weather};
 use crate::play::{Actor, Play, Stage, Wish};
+use crate::skew::Skewed;
 
-const PROCESSES: u32 = 2;
+/// How the processes of a life divide the work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Company {
+    /// Two, of which one leads.
+    Leader,
+    /// Three that share it, each with a clock of its own and a line that can be cut.
+    Members,
+}
+
+impl Company {
+    /// How long nothing may happen in the end. Members go on to look at each other all the while, which is
+    /// most of what such a life costs.
+    fn quiet(self) -> Duration {
+        match self {
+            Self::Leader => Duration::from_secs(900),
+            Self::Members => Duration::from_secs(300),
+        }
+    }
+
+    fn processes(self) -> u32 {
+        match self {
+            Self::Leader => 2,
+            Self::Members => 3,
+        }
+    }
+}
+
+/// Longest that a share may be without an owner once faults have stopped: the longest freeze, a lease by a
+/// slow clock, and some looks.
+const UNOWNED_MAX: Duration = Duration::from_secs(60 + 18 + 12);
+/// Between looks of members at each other.
+const LOOK: Duration = Duration::from_secs(3);
 /// How long bad weather lasts, in turns of up to three seconds each.
 const TURNS: u64 = 120;
 /// Longest time to peace once faults have stopped: a lease, the longest back-off and two polls fit in.
 const SETTLE: Duration = Duration::from_secs(400);
-/// How long nothing may happen then.
-const QUIET: Duration = Duration::from_secs(900);
 
 /// How one life went.
 #[derive(Debug)]
@@ -54,6 +86,8 @@ pub struct Counts {
     pub freezes: u64,
     /// Processes asked to stop.
     pub stops: u64,
+    /// Processes cut off from the store.
+    pub cuts: u64,
     /// What else went wrong.
     pub faults: BTreeMap<Fault, u64>,
     /// Tasks polled.
@@ -62,7 +96,16 @@ pub struct Counts {
 
 /// Lives the life of `seed` in the play that `open` puts on. A life that panics is a bad one.
 pub fn run<P: Play>(seed: u64, open: impl Fn(&Stage) -> P + std::panic::UnwindSafe) -> Report {
-    std::panic::catch_unwind(|| live(seed, open)).unwrap_or_else(|panic| {
+    run_in(Company::Leader, seed, open)
+}
+
+/// The same, in this company.
+pub fn run_in<P: Play>(
+    company: Company,
+    seed: u64,
+    open: impl Fn(&Stage) -> P + std::panic::UnwindSafe,
+) -> Report {
+    std::panic::catch_unwind(|| live(company, seed, open)).unwrap_or_else(|panic| {
         let texts =
             [panic.downcast_ref::<String>().map(String::as_str), panic.downcast_ref::<&str>().copied()];
         let text = texts.into_iter().flatten().next().unwrap_or("without a word");
@@ -71,8 +114,8 @@ pub fn run<P: Play>(seed: u64, open: impl Fn(&Stage) -> P + std::panic::UnwindSa
     })
 }
 
-fn live<P: Play>(seed: u64, open: impl Fn(&Stage) -> P) -> Report {
-    let mut life = Life::begin(seed, open);
+fn live<P: Play>(company: Company, seed: u64, open: impl Fn(&Stage) -> P) -> Report {
+    let mut life = Life::begin(company, seed, open);
     for _ in 0..TURNS {
         life.turn();
     }
@@ -86,9 +129,13 @@ struct Process {
     group: Group,
     engine: Engine,
     tasks: Tasks,
+    line: Line,
+    /// What it holds, as a member.
+    shares: Option<Shares>,
 }
 
 struct Life<P> {
+    company: Company,
     play: P,
     executor: Executor,
     chance: Chance,
@@ -104,8 +151,26 @@ struct Life<P> {
     violations: Vec<String>,
 }
 
+/// What is stored, with all that a user says: every field but the status, which is not theirs, and labels
+/// and annotations besides those that others have set.
+fn edited(mut stored: Object, wanted: &Object) -> Object {
+    let Value::Object(fields) = wanted.clone().into_value() else { return stored };
+    for (field, value) in fields {
+        if !["apiVersion", "kind", "metadata", "status"].contains(&field.as_str()) {
+            stored.set(&field, value);
+        }
+    }
+    for (name, value) in wanted.labels() {
+        stored.set_label(&name, &value);
+    }
+    for (name, value) in wanted.annotations() {
+        stored.set_annotation(&name, &value);
+    }
+    stored
+}
+
 impl<P: Play> Life<P> {
-    fn begin(seed: u64, open: impl Fn(&Stage) -> P) -> Self {
+    fn begin(company: Company, seed: u64, open: impl Fn(&Stage) -> P) -> Self {
         let chance = Chance::seeded(seed);
         let executor = Executor::new(chance.fork());
         // In half of all lives reads are never stale and watches lose nothing, but nobody polls either:
@@ -115,6 +180,7 @@ impl<P: Play> Life<P> {
         let stage =
             Stage { executor: executor.clone(), chance: chance.fork(), weather: weather.clone(), seed };
         let mut life = Self {
+            company,
             play: open(&stage),
             executor,
             chance,
@@ -145,7 +211,7 @@ impl<P: Play> Life<P> {
         let config = Config::new(Arc::new(self.executor.clone()), self.chance.fork()).inline();
         let store = Local::open(Arc::new(self.disk.clone()), config);
         self.store = Some(store.expect("what was stored can be opened"));
-        for process in 0..PROCESSES {
+        for process in 0..self.company.processes() {
             self.start(process);
         }
     }
@@ -155,26 +221,30 @@ impl<P: Play> Life<P> {
         self.starts += 1;
         let group = Group(self.starts);
         self.note(format!("process {process} starts as {}", self.starts));
-        let clock: Arc<dyn Clock> = Arc::new(self.executor.clone());
         let chance = self.chance.fork();
+        let clock: Arc<dyn Clock> = match self.company {
+            Company::Leader => Arc::new(self.executor.clone()),
+            Company::Members => Skewed::new(self.executor.clone(), &chance),
+        };
         let remote = Remote::new(store, self.executor.clone(), chance.fork(), self.weather.clone());
         let remote = Arc::new(remote);
         let tasks = Tasks::new(self.executor.spawner(group), clock.clone());
         let engine = Engine::new(remote.clone(), clock.clone(), chance.fork(), tasks.clone());
-        let seat = Arc::new(RowSeat::new(remote.clone(), "play"));
         let actor = Actor {
-            remote,
+            remote: remote.clone(),
             engine: engine.clone(),
             tasks: tasks.clone(),
             clock: clock.clone(),
             chance: chance.fork(),
         };
         let duty = self.play.duty(actor);
-        self.processes.insert(process, Process { group, engine, tasks: tasks.clone() });
-        let election =
-            Election::new(seat, ElectionConfig::new(format!("process-{}", self.starts)), clock, chance);
-        let shutdown = tasks.shutdown().clone();
-        tasks.spawn("election", OnExit::Log, election.run(duty, shutdown));
+        let name = format!("process-{}", self.starts);
+        let line = remote.line();
+        let shares = match self.company {
+            Company::Leader => stand(remote, &name, duty, &tasks, clock, chance),
+            Company::Members => Some(join(remote, &name, duty, &tasks, clock, chance)),
+        };
+        self.processes.insert(process, Process { group, engine, tasks, line, shares });
     }
 
     fn turn(&mut self) {
@@ -190,6 +260,7 @@ impl<P: Play> Life<P> {
             }
             70..75 => self.compact(),
             75..82 => self.stop(),
+            82..90 if self.company == Company::Members => self.cut(),
             _ => {}
         }
         if self.disk.is_dead() {
@@ -203,15 +274,28 @@ impl<P: Play> Life<P> {
         let by = By::actor("user");
         self.at_once(move |store| {
             Box::pin(async move {
+                let wish = match wish {
+                    Wish::OneOf(kind, number, change) => {
+                        let page = store.list(&Query::all(kind), &PageRequest::whole()).await?;
+                        let Some(index) = number.checked_rem(page.items.len() as u64) else { return Ok(()) };
+                        let key = page.items[index as usize].key().clone();
+                        change.map_or(Wish::Gone(key.clone()), |change| Wish::Changed(key, change))
+                    }
+                    wish => wish,
+                };
                 let object = match wish {
                     Wish::Gone(key) => return store.delete(&key, &Delete::default(), &by).await.map(drop),
+                    Wish::Changed(key, change) => {
+                        let patch = Patch::Merge(change);
+                        return store.patch(&key, Part::Main, &patch, &by).await.map(drop);
+                    }
                     Wish::There(object) => object,
+                    Wish::OneOf(..) => return Ok(()),
                 };
                 match store.create(object.clone(), &by).await {
                     Err(Error::AlreadyExists { key }) => {
-                        let mut stored = store.get(&key).await?.decode();
-                        stored.set("spec", object.spec().clone());
-                        store.update(stored, &by).await.map(drop)
+                        let stored = store.get(&key).await?.decode();
+                        store.update(edited(stored, &object), &by).await.map(drop)
                     }
                     other => other.map(drop),
                 }
@@ -220,7 +304,7 @@ impl<P: Play> Life<P> {
     }
 
     fn kill(&mut self) {
-        let process = self.chance.below(u64::from(PROCESSES)) as u32;
+        let process = self.anybody();
         self.note(format!("process {process} is killed"));
         self.counts.kills += 1;
         if let Some(process) = self.processes.remove(&process) {
@@ -232,7 +316,7 @@ impl<P: Play> Life<P> {
 
     /// Asks a process to stop, and starts its successor at once.
     fn stop(&mut self) {
-        let process = self.chance.below(u64::from(PROCESSES)) as u32;
+        let process = self.anybody();
         self.note(format!("process {process} is asked to stop"));
         self.counts.stops += 1;
         if let Some(process) = self.processes.remove(&process) {
@@ -255,12 +339,39 @@ impl<P: Play> Life<P> {
     }
 
     fn freeze(&mut self) {
-        let process = self.chance.below(u64::from(PROCESSES)) as u32;
+        let process = self.anybody();
         let duration = Duration::from_millis(self.chance.below(60_000));
         self.note(format!("process {process} is stopped for {duration:?}"));
         self.counts.freezes += 1;
         if let Some(process) = self.processes.get(&process) {
             self.executor.freeze(process.group, duration);
+        }
+    }
+
+    /// Cuts a process off from the store, and so from all others.
+    fn cut(&mut self) {
+        let process = self.anybody();
+        let duration = Duration::from_millis(self.chance.below(40_000));
+        self.note(format!("process {process} is cut off for {duration:?}"));
+        self.counts.cuts += 1;
+        if let Some(process) = self.processes.get(&process) {
+            process.line.cut(self.executor.elapsed() + duration);
+        }
+    }
+
+    fn anybody(&self) -> u32 {
+        self.chance.below(u64::from(self.company.processes())) as u32
+    }
+
+    /// Every share is claimed, and by one only. A call that was sent in bad weather may take longer than
+    /// this, and its share is handed over only when it has ended: until then whoever sent it has it.
+    fn check_shares(&mut self) {
+        let processes = self.processes.values().chain(&self.leaving);
+        let held = processes.filter_map(|it| it.shares.as_ref()).flat_map(Shares::claimed);
+        let mut owners: BTreeMap<Share, u32> = Share::all().map(|share| (share, 0)).collect();
+        held.for_each(|share| *owners.entry(share).or_default() += 1);
+        for (share, owners) in owners.into_iter().filter(|(_, owners)| *owners != 1) {
+            self.violations.push(format!("share {share} has {owners} owners"));
         }
     }
 
@@ -296,9 +407,17 @@ impl<P: Play> Life<P> {
     }
 
     fn settle_and_check(&mut self) {
+        if self.company == Company::Members {
+            self.executor.run_for(UNOWNED_MAX);
+            self.check_shares();
+        }
         self.executor.run_for(SETTLE);
         let objects = self.objects();
         self.violations.extend(self.play.check(&objects));
+        for object in &objects {
+            let past = self.statuses(object);
+            self.violations.extend(self.play.check_history(object, &past));
+        }
         if !self.violations.is_empty() {
             self.explain();
         }
@@ -306,15 +425,15 @@ impl<P: Play> Life<P> {
             let done = life.play.done();
             (life.disk.newest(), done.effects, done.runs)
         };
-        let before = look(self);
-        self.executor.run_for(QUIET);
+        let (before, quiet) = (look(self), self.company.quiet());
+        self.executor.run_for(quiet);
         let after = look(self);
         if (after.0, after.1) != (before.0, before.1) {
             let (Revision(from), Revision(to)) = (before.0, after.0);
             let text = format!("not quiet: revisions {from} to {to}, effects {} to {}", before.1, after.1);
             self.violations.push(text);
         }
-        let runs_max = self.play.runs_max(QUIET);
+        let runs_max = self.play.runs_max(quiet);
         let runs = after.2 - before.2;
         if runs as f64 > runs_max {
             self.violations.push(format!("not quiet: {runs} runs, at most {runs_max} have a reason"));
@@ -341,6 +460,15 @@ impl<P: Play> Life<P> {
         for object in self.objects() {
             self.tell_history(&object);
         }
+    }
+
+    /// Every status that an object has had, as far as the log goes back, oldest first.
+    fn statuses(&self, object: &Object) -> Vec<serde_json::Value> {
+        let (Some(store), Ok(key)) = (&self.store, object.key()) else { return Vec::new() };
+        let past = store.history(&key, None, 1_000).now_or_never().expect("an inline store never waits");
+        let past = past.expect("the store can be read");
+        let states = past.iter().rev().filter_map(|it| it.object.as_ref());
+        states.map(|it| it.decode().status().clone()).collect()
     }
 
     /// Every write of an object that is left, by whom, with its metadata.
@@ -391,4 +519,36 @@ impl<P: Play> Life<P> {
         let (violations, trace, counts) = (self.violations, self.trace, self.counts);
         Report { seed, violations, trace, fingerprint: self.executor.fingerprint(), counts }
     }
+}
+
+/// Stands for election.
+fn stand(
+    remote: Arc<Remote>,
+    name: &str,
+    duty: Arc<dyn Duty>,
+    tasks: &Tasks,
+    clock: Arc<dyn Clock>,
+    chance: Chance,
+) -> Option<Shares> {
+    let seat = Arc::new(RowSeat::new(remote, "play"));
+    let election = Election::new(seat, ElectionConfig::new(name), clock, chance);
+    tasks.spawn("election", OnExit::Log, election.run(duty, tasks.shutdown().clone()));
+    None
+}
+
+/// Becomes one of several.
+fn join(
+    remote: Arc<Remote>,
+    name: &str,
+    duty: Arc<dyn Duty>,
+    tasks: &Tasks,
+    clock: Arc<dyn Clock>,
+    chance: Chance,
+) -> Shares {
+    // Nobody waits for a takeover here: fewer looks make longer lives affordable.
+    let config = MemberConfig { look_every: LOOK, ..MemberConfig::new("play", name) };
+    let membership = Membership::new(remote, config, clock, chance);
+    let shares = membership.shares();
+    tasks.spawn("membership", OnExit::Log, membership.run(duty, tasks.shutdown().clone()));
+    shares
 }

@@ -1,7 +1,8 @@
 //! The external world: things that cost money, and a truth log that counts them.
 //!
 //! Calls take time both ways, answers get lost, and a call that was sent lands even if its sender dies.
-//! Like a good provider the world refuses callers with an older fence than it has seen.
+//! Like a good provider the world refuses callers with an older fence than it has seen for the same
+//! thing.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -66,7 +67,8 @@ pub struct Truth {
     pub runs: u64,
     /// Broken promises, in words.
     pub violations: Vec<String>,
-    newest_fence: u64,
+    /// Of each thing: owners of different things have claims of their own.
+    newest_fences: BTreeMap<String, u64>,
 }
 
 impl World {
@@ -109,11 +111,12 @@ impl World {
 
 impl Truth {
     fn land(&mut self, name: &str, fence: u64, call: &Call) -> Result<Option<i64>, CallError> {
-        if fence < self.newest_fence {
+        let newest = self.newest_fences.entry(name.to_owned()).or_default();
+        if fence < *newest {
             self.fenced += 1;
             return Err(CallError::Fenced);
         }
-        self.newest_fence = fence;
+        *newest = fence;
         let there = self.things.get(name).copied();
         match (call, there) {
             (Call::Observe, there) => return Ok(there),

@@ -1,9 +1,10 @@
 //! A thousand lives, and proof that a bad one would be noticed.
 
-use concert_sim::claims::ClaimsPlay;
+use concert_sim::claims::{self, ClaimsPlay};
 use concert_sim::faults::Fault;
+use concert_sim::fleet::{self, FleetPlay};
 use concert_sim::managed::ManagedPlay;
-use concert_sim::scenario::{self, Counts, Report};
+use concert_sim::scenario::{self, Company, Counts, Report};
 use concert_sim::toy::ToyPlay;
 use concert_sim::toy::run::Bug;
 
@@ -35,47 +36,42 @@ fn assert_good(play: &str, reports: &[Report]) {
 fn a_thousand_managed_lives_keep_every_promise() {
     let reports = live(0..1000, |seed| scenario::run(seed, ManagedPlay::new));
     assert_good("managed", &reports);
-    let sum = |count: fn(&Counts) -> u64| reports.iter().map(|r| count(&r.counts)).sum::<u64>();
-    for (what, count) in [
-        ("creates", sum(|c| c.creates)),
-        ("deletes", sum(|c| c.deletes)),
-        ("crashes", sum(|c| c.crashes)),
-        ("kills", sum(|c| c.kills)),
-        ("freezes", sum(|c| c.freezes)),
-        ("stops", sum(|c| c.stops)),
-    ] {
-        assert!(count >= 100, "only {count} {what} in all lives: they prove little");
-    }
+    assert_eventful(&reports, &["creates", "deletes", "crashes", "kills", "freezes", "stops"]);
+}
+
+fn concert(seed: u64, bug: Option<claims::Bug>) -> Report {
+    scenario::run(seed, |stage| ClaimsPlay::new(stage, bug))
 }
 
 #[test]
 fn a_thousand_lives_in_concert_keep_every_promise() {
-    let reports = live(0..1000, |seed| scenario::run(seed, ClaimsPlay::new));
+    let reports = live(0..1000, |seed| concert(seed, None));
     assert_good("claims", &reports);
-    let sum = |count: fn(&Counts) -> u64| reports.iter().map(|r| count(&r.counts)).sum::<u64>();
-    for (what, count) in
-        [("creates", sum(|c| c.creates)), ("deletes", sum(|c| c.deletes)), ("crashes", sum(|c| c.crashes))]
-    {
+    assert_eventful(&reports, &["creates", "deletes", "crashes", "kills", "freezes", "stops"]);
+    assert_struck(&reports);
+}
+
+/// Each of these has happened often enough.
+fn assert_eventful(reports: &[Report], events: &[&str]) {
+    let counted = |counts: &Counts, what: &str| match what {
+        "creates" => counts.creates,
+        "deletes" => counts.deletes,
+        "fenced calls" => counts.fenced,
+        "crashes" => counts.crashes,
+        "kills" => counts.kills,
+        "freezes" => counts.freezes,
+        "stops" => counts.stops,
+        "cuts" => counts.cuts,
+        other => panic!("nobody counts {other}"),
+    };
+    for what in events {
+        let count: u64 = reports.iter().map(|report| counted(&report.counts, what)).sum();
         assert!(count >= 100, "only {count} {what} in all lives: they prove little");
     }
 }
 
-#[test]
-fn a_thousand_seeds_keep_every_promise() {
-    let reports = live(0..1000, |seed| toy(seed, None));
-    assert_good("toy", &reports);
-    let sum = |count: fn(&Counts) -> u64| reports.iter().map(|r| count(&r.counts)).sum::<u64>();
-    for (what, count) in [
-        ("creates", sum(|c| c.creates)),
-        ("deletes", sum(|c| c.deletes)),
-        ("fenced calls", sum(|c| c.fenced)),
-        ("crashes", sum(|c| c.crashes)),
-        ("kills", sum(|c| c.kills)),
-        ("freezes", sum(|c| c.freezes)),
-        ("stops", sum(|c| c.stops)),
-    ] {
-        assert!(count >= 100, "only {count} {what} in all lives: they prove little");
-    }
+/// Every sort of bad weather has come often enough.
+fn assert_struck(reports: &[Report]) {
     for fault in [
         Fault::Late,
         Fault::LostRequest,
@@ -91,13 +87,63 @@ fn a_thousand_seeds_keep_every_promise() {
     }
 }
 
+fn fleet(seed: u64, bug: Option<fleet::Bug>) -> Report {
+    scenario::run(seed, |stage| FleetPlay::new(stage, bug))
+}
+
+#[test]
+fn a_thousand_fleets_keep_every_promise() {
+    let reports = live(0..1000, |seed| fleet(seed, None));
+    assert_good("fleet", &reports);
+    assert_eventful(&reports, &["creates", "deletes", "fenced calls", "crashes", "kills", "freezes"]);
+}
+
+#[test]
+fn bugs_planted_in_a_fleet_are_found() {
+    use fleet::Bug;
+    for bug in [Bug::LosesChanges, Bug::NoFence, Bug::ReadsTheFuture, Bug::LeavesThingsBehind] {
+        let is_bad = |seed| !fleet(seed, Some(bug)).violations.is_empty();
+        assert!((0..1000).any(is_bad), "{bug:?} goes unnoticed in a thousand lives");
+    }
+}
+
+#[test]
+fn a_thousand_seeds_keep_every_promise() {
+    let reports = live(0..1000, |seed| toy(seed, None));
+    assert_good("toy", &reports);
+    assert_eventful(
+        &reports,
+        &["creates", "deletes", "fenced calls", "crashes", "kills", "freezes", "stops"],
+    );
+    assert_struck(&reports);
+}
+
+/// A thousand lives of three members with clocks of their own, of which some share managed resources and
+/// claims.
+#[test]
+fn a_thousand_companies_keep_every_promise() {
+    let one = |seed| scenario::run_in(Company::Members, seed, |stage| ToyPlay::new(stage, None));
+    let reports = live(0..1000, one);
+    assert_good("members", &reports);
+    assert_eventful(&reports, &["creates", "deletes", "fenced calls", "kills", "freezes", "stops", "cuts"]);
+    assert_good(
+        "shared-managed",
+        &live(0..100, |seed| scenario::run_in(Company::Members, seed, ManagedPlay::new)),
+    );
+    assert_good(
+        "shared-claims",
+        &live(0..100, |seed| scenario::run_in(Company::Members, seed, |stage| ClaimsPlay::new(stage, None))),
+    );
+}
+
 #[test]
 fn the_same_seed_gives_the_same_life() {
     for seed in [1, 77, 4711] {
         let plays = [
             |seed| toy(seed, None),
             |seed| scenario::run(seed, ManagedPlay::new),
-            |seed| scenario::run(seed, ClaimsPlay::new),
+            |seed| concert(seed, None),
+            |seed| fleet(seed, None),
         ];
         for play in plays {
             let (one, two) = (play(seed), play(seed));
@@ -106,6 +152,12 @@ fn the_same_seed_gives_the_same_life() {
         }
     }
     assert_ne!(toy(1, None).fingerprint, toy(2, None).fingerprint);
+}
+
+#[test]
+fn a_bug_planted_in_a_concert_is_found() {
+    let is_bad = |seed| !concert(seed, Some(claims::Bug::KeepsWhatItShouldDelete)).violations.is_empty();
+    assert!((0..100).any(is_bad), "it goes unnoticed in a hundred lives");
 }
 
 #[test]

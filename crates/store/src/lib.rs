@@ -19,6 +19,7 @@ pub mod seal;
 pub mod unknown;
 pub mod work;
 
+pub use bytes::Bytes;
 pub use card::{Card, View};
 pub use chance::Chance;
 pub use clock::{Clock, SystemClock};

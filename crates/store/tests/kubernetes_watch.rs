@@ -52,6 +52,14 @@ fn resource(widgets: &Widgets) -> String {
     format!("widgets.{}", widgets.kind.group)
 }
 
+/// How often something is asked of the server about widgets, from now on: to make sure that they are served
+/// took some questions too.
+fn counting(store: &Kubernetes, verb: Verb, widgets: &Widgets) -> impl Fn() -> u64 + use<> {
+    let (requests, name) = (store.requests().clone(), resource(widgets));
+    let before = requests.sent(verb, &name);
+    move || requests.sent(verb, &name) - before
+}
+
 fn everywhere(widgets: &Widgets) -> Query {
     Query::all(widgets.kind.clone())
 }
@@ -101,6 +109,7 @@ macro_rules! case {
 
 case!(many_watchers_share_one_watch, cluster, {
     let (store, widgets) = start(cluster, &Arc::default()).await;
+    let [watches_sent, lists_sent] = [Verb::Watch, Verb::List].map(|verb| counting(&store, verb, &widgets));
     let there = widgets.create("there", json!({"n": 1})).await;
     let mut watches = Vec::new();
     for _ in 0..5 {
@@ -123,14 +132,14 @@ case!(many_watchers_share_one_watch, cluster, {
         let event = next(events).await;
         assert!(matches!(&event, Event::Deleted(last) if last.decode().spec() == made.decode().spec()));
     }
-    let (requests, name) = (store.requests(), resource(&widgets));
     // The position before the list of the shared watch needs one of its own.
-    assert!(requests.sent(Verb::Watch, &name) <= 2, "{:?}", requests.snapshot());
-    assert_eq!(requests.sent(Verb::List, &name), 1);
+    assert!(watches_sent() <= 2, "{:?}", store.requests().snapshot());
+    assert_eq!(lists_sent(), 1);
 });
 
 case!(reads_of_a_watched_kind_ask_nothing, cluster, {
     let (store, widgets) = start(cluster, &Arc::default()).await;
+    let gets_sent = counting(&store, Verb::Get, &widgets);
     let made = widgets.create("a", json!({"n": 1})).await;
     let mut events = store.watch(&everywhere(&widgets), None).await.unwrap();
     until_initial_end(&mut events).await;
@@ -140,12 +149,13 @@ case!(reads_of_a_watched_kind_ask_nothing, cluster, {
         assert_eq!(widgets.get("a").await, current);
         assert!(widgets.is_gone("missing").await);
     }
-    assert_eq!(store.requests().sent(Verb::Get, &resource(&widgets)), 0);
+    assert_eq!(gets_sent(), 0);
 });
 
 case!(own_writes_are_read_while_the_watch_lags, cluster, {
     let gate = Arc::new(Gate::default());
     let (store, widgets) = start(cluster, &gate).await;
+    let gets_sent = counting(&store, Verb::Get, &widgets);
     let held = widgets.create("held", json!({"n": 1})).await;
     gate.is_shut.store(true, Ordering::SeqCst);
     let mut events = store.watch(&everywhere(&widgets), None).await.unwrap();
@@ -160,7 +170,7 @@ case!(own_writes_are_read_while_the_watch_lags, cluster, {
     assert!(widgets.is_gone("made").await);
     let again = widgets.create("made", json!({"n": 7})).await;
     assert_eq!(widgets.get("made").await, again);
-    assert_eq!(store.requests().sent(Verb::Get, &resource(&widgets)), 0);
+    assert_eq!(gets_sent(), 0);
     gate.open();
     // A watch that starts now shows all that was written, and the first hears of it in order.
     let mut late = store.watch(&everywhere(&widgets), None).await.unwrap();
@@ -176,6 +186,7 @@ case!(own_writes_are_read_while_the_watch_lags, cluster, {
 case!(a_conflict_makes_the_next_read_live, cluster, {
     let gate = Arc::new(Gate::default());
     let (ours, widgets) = start(cluster, &gate).await;
+    let gets_sent = counting(&ours, Verb::Get, &widgets);
     let theirs = store(cluster, Arc::default()).await;
     let made = widgets.create("a", json!({"n": 1})).await;
     gate.is_shut.store(true, Ordering::SeqCst);
@@ -189,7 +200,7 @@ case!(a_conflict_makes_the_next_read_live, cluster, {
     assert!(matches!(refusal, Err(Error::Conflict { .. })));
     assert_eq!(widgets.get("a").await, theirs);
     assert_eq!(widgets.get("a").await, theirs);
-    assert_eq!(ours.requests().sent(Verb::Get, &resource(&widgets)), 1);
+    assert_eq!(gets_sent(), 1);
     gate.open();
     assert_eq!(next(&mut events).await, Event::Modified(theirs));
 });

@@ -249,7 +249,7 @@ struct Place<'a> {
 impl Place<'_> {
     fn server(&self, name: &str, arguments: Vec<String>) -> Server {
         let (program, log) = (self.programs.join(name), log_of(self.directory, name));
-        Server { name: name.to_owned(), program, arguments, log }
+        Server { name: name.to_owned(), program, arguments, log, ends_by: None }
     }
 
     fn file(&self, name: &str) -> String {

@@ -25,6 +25,9 @@ pub struct Server {
     pub arguments: Vec<String>,
     /// Where its output goes, at the end of what is there.
     pub log: PathBuf,
+    /// The signal that ends it, where killing it would leave something behind.
+    #[serde(default)]
+    pub ends_by: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -107,7 +110,25 @@ pub fn run(directory: &Path, orders: impl BufRead, mut answers: impl Write) -> R
 
 /// Processes that end with this value.
 #[derive(Default)]
-struct Children(BTreeMap<String, Child>);
+struct Children(BTreeMap<String, Running>);
+
+struct Running {
+    child: Child,
+    ends_by: Option<String>,
+}
+
+impl Running {
+    /// Fails for one that is gone already, which is all that is wanted.
+    fn end(&mut self) {
+        let asked = self.ends_by.as_ref().is_some_and(|signal| {
+            let pid = self.child.id().to_string();
+            Command::new("kill").args(["-s", signal, &pid]).status().is_ok_and(|status| status.success())
+        });
+        if !asked {
+            let _ = self.child.kill();
+        }
+    }
+}
 
 impl Children {
     fn obey(&mut self, order: Order) -> Result<bool> {
@@ -120,13 +141,13 @@ impl Children {
                 let mut command = Command::new(&server.program);
                 command.args(&server.arguments).stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
                 let child = command.spawn().with_context(|| format!("cannot start {}", server.name))?;
-                self.0.insert(server.name, child);
+                self.0.insert(server.name, Running { child, ends_by: server.ends_by });
                 Ok(true)
             }
             Order::Stop(name) => {
-                let mut child = self.0.remove(&name).with_context(|| format!("{name} is not running"))?;
-                child.kill()?;
-                child.wait()?;
+                let mut running = self.0.remove(&name).with_context(|| format!("{name} is not running"))?;
+                running.child.kill()?;
+                running.child.wait()?;
                 Ok(true)
             }
             Order::IsRunning(name) => self.is_running(&name),
@@ -135,7 +156,7 @@ impl Children {
 
     fn is_running(&mut self, name: &str) -> Result<bool> {
         match self.0.get_mut(name) {
-            Some(child) => Ok(child.try_wait()?.is_none()),
+            Some(running) => Ok(running.child.try_wait()?.is_none()),
             None => Ok(false),
         }
     }
@@ -143,12 +164,9 @@ impl Children {
 
 impl Drop for Children {
     fn drop(&mut self) {
-        for child in self.0.values_mut() {
-            // Fails for those that are gone already, which is all that is wanted.
-            let _ = child.kill();
-        }
-        for child in self.0.values_mut() {
-            let _ = child.wait();
+        self.0.values_mut().for_each(Running::end);
+        for running in self.0.values_mut() {
+            let _ = running.child.wait();
         }
     }
 }
@@ -159,7 +177,7 @@ mod tests {
 
     fn sleeper(directory: &Path, name: &str) -> Server {
         let (program, log) = ("sleep".into(), directory.join("log"));
-        Server { name: name.into(), program, arguments: vec!["600".into()], log }
+        Server { name: name.into(), program, arguments: vec!["600".into()], log, ends_by: None }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! A real Kubernetes for tests: etcd and kube-apiserver on loopback, in a directory of their own.
+//! A real Kubernetes for tests: etcd and kube-apiserver on loopback, in a directory of their own; and a real
+//! PostgreSQL.
 //!
 //! ```no_run
 //! let Some(cluster) = concert_testbed::Cluster::shared() else { return };
@@ -12,8 +13,10 @@
 mod certificates;
 mod cluster;
 pub mod hold;
+mod postgres;
 mod programs;
 mod wait;
 
 pub use cluster::{Cluster, Options};
-pub use programs::kubectl;
+pub use postgres::Postgres;
+pub use programs::{example, helm, kubectl, program, workspace};

@@ -8,7 +8,21 @@ use anyhow::{Context, Result, bail, ensure};
 /// The directory of the servers' programs, built first if need be. None if they cannot be built here;
 /// the script has said why.
 pub(crate) fn servers() -> Result<Option<PathBuf>> {
-    let script = workspace().join("scripts/testbed");
+    built_by("scripts/testbed")
+}
+
+/// The program that renders a chart as Helm does: it is given the chart, a release and a namespace, and reads
+/// values from stdin. None if it cannot be built here, which was said.
+///
+/// # Errors
+/// It could be built and was not.
+pub fn helm() -> Result<Option<PathBuf>> {
+    built_by("scripts/helm")
+}
+
+/// What a script says on its last line that it has built, or had.
+fn built_by(script: &str) -> Result<Option<PathBuf>> {
+    let script = workspace().join(script);
     let mut command = Command::new(&script);
     command.stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = command.output().with_context(|| format!("cannot run {}", script.display()))?;
@@ -27,48 +41,69 @@ pub fn kubectl() -> Result<Option<PathBuf>> {
 }
 
 /// The clone that this runs in, which need not be the one it was built in: they may share their build cache.
-fn workspace() -> PathBuf {
+pub fn workspace() -> PathBuf {
     let here = std::env::current_dir().unwrap_or_default();
     let is_root = |it: &&Path| it.join("Cargo.lock").exists() && it.join("scripts/testbed").exists();
     let built_in = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     here.ancestors().find(is_root).map_or_else(built_in, Path::to_owned)
 }
 
-/// The program of this crate. Cargo builds it along with the whole workspace but not for the tests of
-/// another crate alone, so it is asked to make sure.
-#[expect(clippy::disallowed_methods, reason = "Cargo tells by its variables where it is")]
+/// The program of this crate.
 pub(crate) fn own() -> Result<PathBuf> {
-    if let Some(cargo) = std::env::var_os("CARGO") {
-        return build(Path::new(&cargo));
+    program("concert-testbed")
+}
+
+/// A program of this workspace, by its name.
+///
+/// `CONCERT_PROGRAMS` names the folder where all of them have been built along with the tests. Without it
+/// Cargo is asked to make sure that there is one and that it is of today: it builds no other package's
+/// programs for the tests of one package.
+///
+/// # Errors
+/// There is none, and it cannot be built.
+#[expect(clippy::disallowed_methods, reason = "whoever runs the tests tells by a variable what is there")]
+pub fn program(name: &str) -> Result<PathBuf> {
+    match std::env::var_os("CONCERT_PROGRAMS") {
+        Some(folder) => existing(PathBuf::from(folder).join(name)),
+        None => build("--bin", name),
     }
-    let test = std::env::current_exe()?;
-    let beside = test.ancestors().skip(1).take(2).map(|folder| folder.join("concert-testbed"));
-    let mut existing = beside.filter(|path| path.is_file());
-    existing.next().context("run `cargo build -p concert-testbed` first: the servers need a parent")
+}
+
+/// The same for an example.
+///
+/// # Errors
+/// There is none, and it cannot be built.
+#[expect(clippy::disallowed_methods, reason = "whoever runs the tests tells by a variable what is there")]
+pub fn example(name: &str) -> Result<PathBuf> {
+    match std::env::var_os("CONCERT_PROGRAMS") {
+        Some(folder) => existing(PathBuf::from(folder).join("examples").join(name)),
+        None => build("--example", name),
+    }
+}
+
+fn existing(path: PathBuf) -> Result<PathBuf> {
+    ensure!(path.is_file(), "{} is not there, and CONCERT_PROGRAMS says that it is", path.display());
+    Ok(path)
 }
 
 #[expect(clippy::disallowed_methods, reason = "what Cargo told this process is not meant for another Cargo")]
-fn build(cargo: &Path) -> Result<PathBuf> {
-    let mut command = Command::new(cargo);
+fn build(kind: &str, name: &str) -> Result<PathBuf> {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     // Build scripts run again when these change, and they are different for each package.
-    let is_ours = |name: &str| {
-        ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"]
-            .iter()
-            .any(|prefix| name.starts_with(prefix))
-    };
+    let prefixes = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"];
+    let is_ours = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_ours)) {
         command.env_remove(name);
     }
-    command.args(["build", "--quiet", "--package", "concert-testbed", "--bin", "concert-testbed"]);
-    command.args(["--message-format", "json"]);
+    command.args(["build", "--quiet", "--workspace", kind, name, "--message-format", "json"]);
     command.current_dir(workspace()).stdin(Stdio::null()).stderr(Stdio::inherit());
     let output = command.output().context("cannot run cargo")?;
-    ensure!(output.status.success(), "cargo cannot build concert-testbed: {}", output.status);
+    ensure!(output.status.success(), "cargo cannot build {name}: {}", output.status);
     for line in String::from_utf8(output.stdout)?.lines() {
         let message: serde_json::Value = serde_json::from_str(line)?;
         if let Some(path) = message["executable"].as_str() {
             return Ok(path.into());
         }
     }
-    bail!("cargo does not say where it put concert-testbed")
+    bail!("cargo does not say where it put {name}")
 }

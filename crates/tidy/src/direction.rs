@@ -36,6 +36,8 @@ const RULES: &[Rule] = &[
     only("schema", &["model"]),
     Rule { tests_use: &["testbed"], ..only("store", &["model", "schema"]) },
     only("provider", &["model"]),
+    // Authors of component reconcilers have nothing of the server in their programs.
+    only("worker", &["model"]),
     only("engine", &["model", "store"]),
     Rule {
         tests_use: &["testbed", "provider-example"],
@@ -50,8 +52,10 @@ const RULES: &[Rule] = &[
     },
     only("testbed", &[]),
     free("provider-example"),
-    // The control plane that its claims are made on.
-    Rule { tests_use: &["server"], ..only("provider-local", &["model", "store", "provider"]) },
+    // The control planes that its claims are made on.
+    Rule { tests_use: &["server", "testbed"], ..only("provider-local", &["model", "store", "provider"]) },
+    // The store for its clock and its chance.
+    Rule { tests_use: &["testbed"], ..only("example-fleet", &["model", "store", "worker"]) },
     free("sim"),
     free("bench"),
     free("tidy"),
@@ -76,9 +80,10 @@ pub fn check(tree: &Tree) -> Vec<String> {
 
 /// The name of a package without `concert-`: `providers/example` is `provider-example`.
 fn name_of(folder: &str) -> String {
-    match folder.strip_prefix("providers/") {
-        Some(name) => format!("provider-{name}"),
-        None => folder.strip_prefix("crates/").unwrap_or(folder).to_owned(),
+    match folder.split_once('/') {
+        Some(("providers", name)) => format!("provider-{name}"),
+        Some(("examples", name)) => format!("example-{name}"),
+        _ => folder.strip_prefix("crates/").unwrap_or(folder).to_owned(),
     }
 }
 
@@ -227,6 +232,18 @@ mod tests {
         assert_eq!(check(&Tree::from([("providers/example/Cargo.toml", manifest)])), [""; 0]);
         let uses = "[dependencies]\nconcert-provider-example.workspace = true";
         assert_eq!(findings("server", uses), ["`server` must not use `provider-example` (dependencies)"]);
+    }
+
+    #[test]
+    fn an_example_has_only_what_an_author_has() {
+        let uses = |name: &str| {
+            let manifest = format!(
+                "[package]\nname = \"concert-example-fleet\"\n[lints]\nworkspace = true\n\
+                 [dependencies]\nconcert-{name}.workspace = true\n"
+            );
+            check(&Tree::from([("examples/fleet/Cargo.toml", manifest.as_str())])).len()
+        };
+        assert_eq!((uses("worker"), uses("server")), (0, 1));
     }
 
     #[test]

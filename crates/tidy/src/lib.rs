@@ -6,6 +6,7 @@
 
 pub mod dependencies;
 pub mod direction;
+pub mod image;
 pub mod length;
 pub mod licence;
 pub mod links;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::{Tree, links};
+use crate::{Tree, links, tree};
 
 const MAP: &str = "ARCHITECTURE.md";
 
@@ -33,9 +33,7 @@ pub fn check(tree: &Tree) -> Vec<String> {
 fn headings(text: &str) -> impl Iterator<Item = &str> {
     links::outside_fences(text)
         .filter_map(|(_, line)| line.strip_prefix("### `")?.trim_end().strip_suffix('`'))
-        .filter(|folder| {
-            *folder == "bench" || folder.starts_with("crates/") || folder.starts_with("providers/")
-        })
+        .filter(|folder| *folder == "bench" || tree::PARENTS.iter().any(|parent| folder.starts_with(parent)))
 }
 
 #[cfg(test)]
@@ -77,6 +75,13 @@ mod tests {
         assert_eq!(check(&tree("### `providers/example`\n")), [""; 0]);
         assert_eq!(check(&tree("")), ["ARCHITECTURE.md: a heading \"### `providers/example`\" is missing"]);
         assert_eq!(check(&tree("### `providers/example`\n### `providers/gone`\n")).len(), 1);
+    }
+
+    #[test]
+    fn examples_that_are_packages_have_headings() {
+        let tree = |map| Tree::from([("ARCHITECTURE.md", map), ("examples/fleet/Cargo.toml", "")]);
+        assert_eq!(check(&tree("### `examples/fleet`\n")), [""; 0]);
+        assert_eq!(check(&tree("")).len(), 1);
     }
 
     #[test]

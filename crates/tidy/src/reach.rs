@@ -72,7 +72,7 @@ fn places(path: &str, is_root: bool, module: &Module) -> Vec<String> {
 }
 
 /// The path without `.` and `..`.
-fn normal(path: &str) -> String {
+pub(crate) fn normal(path: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {
         match part {

@@ -51,6 +51,18 @@ pub(crate) fn modules(text: &str) -> Vec<Module> {
     found
 }
 
+/// The files that `text` takes in with `include_str!` and `include_bytes!`, as they are written there.
+pub(crate) fn includes(text: &str) -> Vec<String> {
+    let tokens = tokens(text);
+    let opening = [Token::Mark('!'), Token::Mark('(')];
+    let file = |(at, token): (usize, &Token<'_>)| {
+        let is_it = matches!(token, Token::Word("include_str" | "include_bytes"));
+        let is_call = is_it && tokens.get(at + 1..at + 3) == Some(&opening[..]);
+        is_call.then(|| text_at(&tokens, at + 3)).flatten()
+    };
+    tokens.iter().enumerate().filter_map(file).collect()
+}
+
 /// Whether the word at `at` starts `path = "…"` right after `#[`.
 fn is_path_attribute(tokens: &[Token<'_>], at: usize) -> bool {
     at >= 2

@@ -13,6 +13,9 @@ const SKIPPED: &[&str] = &[".git", ".venv", "__pycache__", "node_modules", "targ
 /// Build tools put this file into their caches; cargo does, wherever its target folder is.
 const CACHE_MARK: &str = "CACHEDIR.TAG";
 
+/// Folders whose folders are packages.
+pub(crate) const PARENTS: [&str; 3] = ["crates/", "providers/", "examples/"];
+
 /// The text files of a repository.
 #[derive(Debug, Default)]
 pub struct Tree {
@@ -83,7 +86,7 @@ impl Tree {
         self.files().filter(move |(path, _)| path.ends_with(suffix))
     }
 
-    /// Folders of the workspace's packages: those of `crates/` and `providers/`, and `bench`.
+    /// Folders of the workspace's packages: those of `crates/`, `providers/` and `examples/`, and `bench`.
     #[must_use]
     pub fn packages(&self) -> Vec<&str> {
         self.ending("/Cargo.toml")
@@ -94,8 +97,8 @@ impl Tree {
 }
 
 fn is_crate_folder(folder: &str) -> bool {
-    let name = folder.strip_prefix("crates/").or_else(|| folder.strip_prefix("providers/"));
-    name.is_some_and(|name| !name.contains('/'))
+    let mut names = PARENTS.iter().filter_map(|parent| folder.strip_prefix(parent));
+    names.any(|name| !name.contains('/'))
 }
 
 impl<'a> FromIterator<(&'a str, &'a str)> for Tree {
@@ -144,16 +147,18 @@ mod tests {
     }
 
     #[test]
-    fn packages_are_the_crates_the_providers_and_the_benchmarks() {
+    fn packages_are_the_crates_the_providers_the_examples_and_the_benchmarks() {
         let tree = Tree::from([
             ("Cargo.toml", ""),
             ("bench/Cargo.toml", ""),
             ("crates/model/Cargo.toml", ""),
             ("crates/model/fixtures/Cargo.toml", ""),
-            ("examples/toy/Cargo.toml", ""),
+            ("examples/fleet/Cargo.toml", ""),
+            ("examples/fleet/toy/Cargo.toml", ""),
+            ("examples/plugin/pyproject.toml", ""),
             ("providers/example/Cargo.toml", ""),
             ("providers/example/crds/Cargo.toml", ""),
         ]);
-        assert_eq!(tree.packages(), ["bench", "crates/model", "providers/example"]);
+        assert_eq!(tree.packages(), ["bench", "crates/model", "examples/fleet", "providers/example"]);
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use concert_tidy::{Tree, dependencies, direction, length, links, map, names, reach, words};
+use concert_tidy::{Tree, dependencies, direction, image, length, links, map, names, reach, words};
 
 fn root() -> PathBuf {
     // Tests run in the folder of their package. A path from the build would be another clone's if both
@@ -75,4 +75,9 @@ fn no_folder_or_module_is_a_drawer() {
 #[test]
 fn source_files_are_short_enough_to_be_read() {
     expect_none(&length::check(&tree()));
+}
+
+#[test]
+fn the_image_is_built_from_everything_the_build_reads() {
+    expect_none(&image::check(&tree()));
 }

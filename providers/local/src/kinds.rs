@@ -71,7 +71,7 @@ pub(crate) fn handshake(kinds: Vec<Served>) -> Handshake {
             plan: true,
             lookup: true,
             watch: true,
-            enumerate: false,
+            enumerate: true,
             configure: true,
         },
         kinds,

@@ -7,6 +7,7 @@
 mod data_folder;
 mod fields;
 pub mod flags;
+mod found;
 mod kinds;
 mod local;
 mod owner;

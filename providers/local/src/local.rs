@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use concert_model::{GroupVersionKind, Object};
 use concert_provider::{
-    Call, Changes, Class, Configuration, Created, Deleted, Error, Handshake, Lookup, Observation, Plan,
-    Provider, Token, Updated,
+    Call, Changes, Class, Configuration, Created, Deleted, Enumerate, Error, Founds, Handshake, Lookup,
+    Observation, Plan, Provider, Token, Updated,
 };
 
 use crate::{Postgres, Redis, Result, kinds};
@@ -89,5 +89,9 @@ impl Provider for Local {
 
     async fn watch(&self, kind: &GroupVersionKind) -> Result<Changes> {
         self.of_kind(kind)?.watch(kind).await
+    }
+
+    async fn enumerate(&self, what: &Enumerate) -> Result<Founds> {
+        self.of_kind(&what.kind)?.enumerate(what).await
     }
 }

@@ -46,7 +46,8 @@ impl Owner {
         }
         let whose = match self.object.as_str() {
             "" => "was not made by this provider".to_owned(),
-            object => format!("belongs to {object}"),
+            // Which one is its own business: this is told to whoever named the thing.
+            _ => "belongs to another object".to_owned(),
         };
         let message = format!(
             "{thing} {whose}: to take it over, annotate the object with {TAKE_OVER}=true; \
@@ -83,7 +84,7 @@ mod tests {
         assert!(owner.admits(&object("1")) && !owner.admits(&object("2")) && !owner.admits(&object("")));
         let error = owner.check(&object("2"), "redis a-1").unwrap_err();
         assert_eq!(error.class, Class::NeedsHuman);
-        assert!(error.message.starts_with("redis a-1 belongs to a: to take it over"), "{error}");
+        assert!(error.message.starts_with("redis a-1 belongs to another object: to take it over"), "{error}");
         let mut other = object("2");
         other.set_annotation(TAKE_OVER, "true");
         assert!(owner.admits(&other));

@@ -1,16 +1,16 @@
-//! Claims that end in servers one can talk to: the example of the guide, on a control plane of our own.
+//! Claims that end in servers one can talk to: the example of the guide, on a control plane of our own and
+//! on Kubernetes.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and the panic says where")]
 
+mod planes;
 mod services;
 
-use std::sync::Arc;
-
 use concert_model::{GroupKind, Object, ObjectKey};
-use concert_provider::{Details, InProcess};
-use concert_server::serve::{Layer, Plane, Running};
-use concert_store::{By, Delete, Error, Store};
+use concert_provider::Details;
+use concert_store::{By, Delete, Error};
 use serde_json::json;
 
+use planes::{Control, on_kubernetes, on_our_own};
 use services::{Cluster, Stage, Talk, has, until};
 
 /// What is applied before anybody claims anything.
@@ -28,30 +28,8 @@ const SHIPPED: [&str; 9] = [
 const CLASSES: &str = include_str!("../../../examples/claims/local.yaml");
 const CLAIMS: &str = include_str!("../../../examples/claims/local-claims.yaml");
 
-/// A control plane in this process whose one provider is `stage`.
-async fn plane(stage: &Stage, folder: &std::path::Path) -> Running {
-    let settings = Layer {
-        data_dir: Some(folder.to_owned()),
-        listen: Some("127.0.0.1:0".to_owned()),
-        admin_listen: Some("0".to_owned()),
-        dev: Some(true),
-        plugins: Some("off".to_owned()),
-        ..Layer::default()
-    };
-    let local = stage.local.clone();
-    let dial = Arc::new(move |_: &_| Ok(Arc::new(InProcess::new(local.clone())) as _));
-    let running = Plane::new(settings.resolve().unwrap()).with_dial(dial).start().await.unwrap();
-    for text in SHIPPED {
-        running.apply(text, "test").await.unwrap();
-    }
-    let provider = json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Provider",
-        "metadata": {"name": "local"}, "spec": {"endpoint": "in-process:1"}});
-    running.apply(&provider.to_string(), "test").await.unwrap();
-    running
-}
-
-async fn find(running: &Running, key: &ObjectKey) -> Option<Object> {
-    match running.store().get(key).await {
+async fn find(control: &Control, key: &ObjectKey) -> Option<Object> {
+    match control.store.get(key).await {
         Ok(object) => Some(object.decode()),
         Err(Error::NotFound { .. }) => None,
         Err(error) => panic!("{error}"),
@@ -59,24 +37,24 @@ async fn find(running: &Running, key: &ObjectKey) -> Option<Object> {
 }
 
 fn redis_claim() -> ObjectKey {
-    ObjectKey::namespaced(GroupKind::new("cache.crossplane.io", "RedisCluster"), "default", "shop-cache")
+    ObjectKey::namespaced(GroupKind::new("cache.crossplane.io", "RedisCluster"), "team-a", "shop-cache")
 }
 
 fn postgres_claim() -> ObjectKey {
     let kind = GroupKind::new("database.crossplane.io", "PostgreSQLInstance");
-    ObjectKey::namespaced(kind, "default", "shop-orders")
+    ObjectKey::namespaced(kind, "team-a", "shop-orders")
 }
 
 /// Waits until a claim is bound; what its own secret says, and the managed resource behind it.
-async fn bound(running: &Running, claim: &ObjectKey, managed: &str) -> (Details, ObjectKey) {
+async fn bound(control: &Control, claim: &ObjectKey, managed: &str) -> (Details, ObjectKey) {
     let claim = until(|| async {
-        let claim = find(running, claim).await?;
+        let claim = find(control, claim).await?;
         (claim.status()["bindingPhase"] == "Bound").then_some(claim)
     })
     .await;
     let name = claim.spec()["writeConnectionSecretToRef"]["name"].as_str().unwrap();
-    let secret = ObjectKey::namespaced(GroupKind::new("", "Secret"), "default", name);
-    let secret = find(running, &secret).await.unwrap();
+    let secret = ObjectKey::namespaced(GroupKind::new("", "Secret"), claim.namespace(), name);
+    let secret = find(control, &secret).await.unwrap();
     let mut details = Details::new();
     for (name, value) in secret.get("data").as_object().unwrap() {
         let bytes = concert_model::base64::decode(value.as_str().unwrap()).unwrap();
@@ -86,11 +64,40 @@ async fn bound(running: &Running, claim: &ObjectKey, managed: &str) -> (Details,
     (details, ObjectKey::cluster(GroupKind::new("local.concert.dev", managed), made))
 }
 
-async fn let_go(running: &Running, claim: &ObjectKey, managed: &ObjectKey) {
-    running.store().delete(claim, &Delete::default(), &By::actor("test")).await.unwrap();
+async fn let_go(control: &Control, claim: &ObjectKey, managed: &ObjectKey) {
+    control.store.delete(claim, &Delete::default(), &By::actor("test")).await.unwrap();
     for key in [claim, managed] {
-        until(|| async { find(running, key).await.is_none().then_some(()) }).await;
+        until(|| async { find(control, key).await.is_none().then_some(()) }).await;
     }
+}
+
+/// The story, whoever keeps the objects.
+async fn story(control: &Control, cluster: &Cluster) {
+    for text in SHIPPED {
+        control.apply(text).await;
+    }
+    let admin = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "postgres-admin", "namespace": "platform"},
+        "stringData": {"url": cluster.url()}});
+    for text in [CLASSES, &*admin.to_string(), CLAIMS] {
+        control.apply(text).await;
+    }
+
+    let (details, redis) = bound(control, &redis_claim(), "RedisInstance").await;
+    let mut talk = Talk::open(&details).await;
+    assert_eq!(talk.say("SET order 42").await, "+OK\r\n");
+    assert_eq!(talk.say("GET order").await, "$2\r\n42\r\n");
+
+    let (details, database) = bound(control, &postgres_claim(), "PostgreSQLDatabase").await;
+    let client = cluster.application(&details).await.unwrap();
+    client.batch_execute("CREATE TABLE orders (id int); INSERT INTO orders VALUES (42)").await.unwrap();
+    let row = client.query_one("SELECT id FROM orders", &[]).await.unwrap();
+    assert_eq!(row.get::<_, i32>(0), 42);
+    drop(client);
+
+    let_go(control, &redis_claim(), &redis).await;
+    let_go(control, &postgres_claim(), &database).await;
+    assert!(cluster.application(&details).await.is_err(), "the database is gone with its claim");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -101,27 +108,134 @@ async fn an_application_talks_to_what_it_claimed() {
     let Some(cluster) = Cluster::start() else { return };
     let folder = tempfile::tempdir().unwrap();
     let stage = Stage::open(&folder.path().join("cloud"));
-    let running = plane(&stage, &folder.path().join("plane")).await;
-    let admin = json!({"apiVersion": "v1", "kind": "Secret",
-        "metadata": {"name": "postgres-admin", "namespace": "default"}, "stringData": {"url": cluster.url()}});
-    for text in [&*admin.to_string(), CLASSES, CLAIMS] {
-        running.apply(text, "test").await.unwrap();
+    let control = on_our_own(&stage, &folder.path().join("plane")).await;
+    story(&control, &cluster).await;
+    control.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_application_in_kubernetes_talks_to_what_it_claimed() {
+    if !has("redis-server") {
+        return;
     }
+    let Some(cluster) = Cluster::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let stage = Stage::open(&folder.path().join("cloud"));
+    let Some(control) = on_kubernetes(&stage).await else { return };
+    story(&control, &cluster).await;
+    control.stop().await;
+}
 
-    let (details, redis) = bound(&running, &redis_claim(), "RedisInstance").await;
-    let mut talk = Talk::open(&details).await;
-    assert_eq!(talk.say("SET order 42").await, "+OK\r\n");
-    assert_eq!(talk.say("GET order").await, "$2\r\n42\r\n");
+/// A class of Redis on this machine, and a claim by it.
+fn redis_by(class: &str, fields: serde_json::Value) -> (String, String, ObjectKey) {
+    let made = json!({"apiVersion": "local.concert.dev/v1alpha1", "kind": "RedisInstanceClass",
+        "metadata": {"name": class},
+        "specTemplate": {"writeConnectionSecretsToNamespace": "default", "reclaimPolicy": "Delete",
+            "forProvider": fields}});
+    let reference = json!({"apiVersion": "local.concert.dev/v1alpha1", "kind": "RedisInstanceClass",
+        "name": class});
+    let claim = json!({"apiVersion": "cache.crossplane.io/v1alpha1", "kind": "RedisCluster",
+        "metadata": {"name": class, "namespace": "default"},
+        "spec": {"classRef": reference, "writeConnectionSecretToRef": {"name": class}}});
+    let key = ObjectKey::namespaced(GroupKind::new("cache.crossplane.io", "RedisCluster"), "default", class);
+    (made.to_string(), claim.to_string(), key)
+}
 
-    let (details, database) = bound(&running, &postgres_claim(), "PostgreSQLDatabase").await;
-    let client = cluster.application(&details).await.unwrap();
-    client.batch_execute("CREATE TABLE orders (id int); INSERT INTO orders VALUES (42)").await.unwrap();
-    let row = client.query_one("SELECT id FROM orders", &[]).await.unwrap();
-    assert_eq!(row.get::<_, i32>(0), 42);
-    drop(client);
+/// Waits until a claim says something, and answers with that.
+async fn says(control: &Control, claim: &ObjectKey, words: &str) -> String {
+    until(|| async {
+        let claim = find(control, claim).await?;
+        let ready = concert_model::condition::find(claim.status(), "Ready")?;
+        ready.message.contains(words).then_some(ready.message)
+    })
+    .await
+}
 
-    let_go(&running, &redis_claim(), &redis).await;
-    let_go(&running, &postgres_claim(), &database).await;
-    assert!(cluster.application(&details).await.is_err(), "the database is gone with its claim");
-    running.stop().await;
+/// A control plane with all kinds, and no account: Redis needs none.
+async fn redis_only(stage: &Stage, folder: &std::path::Path) -> Control {
+    let control = on_our_own(stage, folder).await;
+    for text in SHIPPED {
+        control.apply(text).await;
+    }
+    control
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_says_that_redis_server_is_not_installed_and_can_go() {
+    let folder = tempfile::tempdir().unwrap();
+    let settings =
+        concert_provider_local::Settings { program: "no-such-redis".into(), ..services::settings() };
+    let stage = Stage::with(&folder.path().join("cloud"), settings);
+    let control = redis_only(&stage, &folder.path().join("plane")).await;
+    let (class, claim, key) = redis_by("missing", json!({}));
+    control.apply(&class).await;
+    control.apply(&claim).await;
+    let said = says(&control, &key, "is not installed").await;
+    assert!(said.contains("no-such-redis is not installed: install it"), "{said}");
+    control.store.delete(&key, &Delete::default(), &By::actor("test")).await.unwrap();
+    until(|| async { find(&control, &key).await.is_none().then_some(()) }).await;
+    control.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_claim_says_that_its_port_is_taken_and_others_are_bound() {
+    if !has("redis-server") {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let stage = Stage::open(&folder.path().join("cloud"));
+    let control = redis_only(&stage, &folder.path().join("plane")).await;
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let (class, claim, refused) = redis_by("fixed", json!({"port": port}));
+    control.apply(&class).await;
+    control.apply(&claim).await;
+    let said = says(&control, &refused, "is taken by").await;
+    let expected = format!("port {port} of 127.0.0.1 is taken by another program: free it");
+    assert!(said.contains(&expected), "{said}");
+
+    let (class, claim, free) = redis_by("free", json!({}));
+    control.apply(&class).await;
+    control.apply(&claim).await;
+    let (details, managed) = bound(&control, &free, "RedisInstance").await;
+    assert_eq!(Talk::open(&details).await.say("SET order 42").await, "+OK\r\n");
+    let_go(&control, &free, &managed).await;
+    control.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_was_there_before_is_observed_and_left_alone() {
+    let Some(cluster) = Cluster::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let stage = Stage::open(&folder.path().join("cloud"));
+    let control = on_our_own(&stage, &folder.path().join("plane")).await;
+    let admin = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "postgres-admin", "namespace": "platform"},
+        "stringData": {"url": cluster.url()}});
+    for text in SHIPPED.into_iter().chain([CLASSES, &*admin.to_string()]) {
+        control.apply(text).await;
+    }
+    cluster.admin("postgres").await.batch_execute("CREATE DATABASE legacy").await.unwrap();
+    let imported = json!({"apiVersion": "local.concert.dev/v1alpha1", "kind": "PostgreSQLDatabase",
+        "metadata": {"name": "legacy", "annotations": {"crossplane.io/external-name": "legacy"}},
+        "spec": {"managementPolicies": ["Observe"], "forProvider": {},
+            "providerConfigRef": {"name": "default"},
+            "writeConnectionSecretToRef": {"namespace": "platform", "name": "legacy"}}});
+    control.apply(&imported.to_string()).await;
+    let key = ObjectKey::cluster(GroupKind::new("local.concert.dev", "PostgreSQLDatabase"), "legacy");
+    let seen = until(|| async {
+        let found = find(&control, &key).await?;
+        let ready = concert_model::condition::find(found.status(), "Ready")?;
+        (ready.status == concert_model::condition::Status::True).then_some(found)
+    })
+    .await;
+    assert_eq!(seen.status()["atProvider"]["name"], "legacy");
+    let secret = ObjectKey::namespaced(GroupKind::new("", "Secret"), "platform", "legacy");
+    let secret = until(|| find(&control, &secret)).await;
+    assert!(secret.get("data")["host"].is_string() && secret.get("data").get("password").is_none());
+    control.store.delete(&key, &Delete::default(), &By::actor("test")).await.unwrap();
+    until(|| async { find(&control, &key).await.is_none().then_some(()) }).await;
+    let there = "SELECT 1 FROM pg_database WHERE datname = 'legacy'";
+    assert_eq!(cluster.admin("postgres").await.query(there, &[]).await.unwrap().len(), 1);
+    control.stop().await;
 }

@@ -4,7 +4,8 @@
 mod services;
 
 use concert_model::Object;
-use concert_provider::{Class, Effect, Lookup, Observation, PlanAction, Provider};
+use concert_provider::{Class, Effect, Enumerate, Lookup, Observation, PlanAction, Provider};
+use futures_util::StreamExt as _;
 use serde_json::{Value, json};
 use services::{Cluster, EXTERNAL_NAME, Stage, account, call, object, token, with_fields};
 use tempfile::TempDir;
@@ -304,4 +305,19 @@ async fn bad_accounts_are_refused_without_a_word_of_the_url() {
     assert!(error.message.contains("spec.providerConfigRef"), "{error}");
     let nobody = account("postgres://postgres:x@127.0.0.1:1/postgres");
     assert_eq!(local.configure(&nobody).await.unwrap_err().class, Class::Transient);
+}
+
+#[tokio::test]
+async fn databases_that_are_neither_ours_nor_the_servers_can_be_found() {
+    let Some(scene) = Scene::open() else { return };
+    let ours = scene.made(object("PostgreSQLDatabase", "ours", json!({}))).await;
+    scene.cluster.admin("postgres").await.batch_execute("CREATE DATABASE legacy_shop").await.unwrap();
+    let configuration = Some(scene.cluster.account());
+    let kind = ours.gvk().unwrap();
+    let what = Enumerate { kind, prefix: String::new(), configuration };
+    let found: Vec<_> = scene.stage.local.enumerate(&what).await.unwrap().collect().await;
+    let [Ok(found)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!((found.external_name.as_str(), found.object.name()), ("legacy_shop", "legacy-shop"));
+    let seen = scene.seen(&found.object).await;
+    assert!(seen.exists && seen.connection.get("password").is_none());
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use concert_model::Object;
-use concert_provider::{Class, Effect, Lookup, Observation, PlanAction, Provider};
+use concert_provider::{Class, Effect, Enumerate, Lookup, Observation, PlanAction, Provider};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use services::{EXTERNAL_NAME, Stage, Talk, call, has, object, settings, token, until, with_fields};
@@ -36,6 +36,13 @@ fn state(seen: &Observation) -> &Value {
     &seen.delta.status.as_ref().unwrap()["atProvider"]["state"]
 }
 
+/// A provider in a folder of its own; none where there is no redis-server, which was said.
+fn open() -> Option<(tempfile::TempDir, Stage)> {
+    let folder = has("redis-server").then(|| tempfile::tempdir().unwrap())?;
+    let stage = Stage::open(folder.path());
+    Some((folder, stage))
+}
+
 /// The process of the only server in a data folder.
 fn process(folder: &Path) -> Value {
     let server = std::fs::read_dir(folder.join("redis")).unwrap().next().unwrap().unwrap().path();
@@ -51,11 +58,7 @@ fn kill(pid: &Value) {
 
 #[tokio::test]
 async fn a_life_from_create_to_delete() {
-    if !has("redis-server") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let stage = Stage::open(folder.path());
+    let Some((folder, stage)) = open() else { return };
     let wanted = redis(json!({"maxMemoryMb": 32}));
     assert!(!seen(&stage, &wanted).await.exists);
     assert_eq!(stage.local.plan(&wanted, None).await.unwrap().action, PlanAction::Create);
@@ -92,11 +95,7 @@ async fn a_life_from_create_to_delete() {
 
 #[tokio::test]
 async fn drift_by_hand_is_seen_and_repaired() {
-    if !has("redis-server") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let stage = Stage::open(folder.path());
+    let Some((_folder, stage)) = open() else { return };
     let object = made(&stage, redis(json!({"maxMemoryMb": 32}))).await;
     let mut talk = Talk::open(&seen(&stage, &object).await.connection).await;
     talk.say("CONFIG SET maxmemory 1000000").await;
@@ -120,11 +119,7 @@ async fn drift_by_hand_is_seen_and_repaired() {
 
 #[tokio::test]
 async fn a_death_is_pushed_and_the_server_comes_back_with_its_data() {
-    if !has("redis-server") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let stage = Stage::open(folder.path());
+    let Some((folder, stage)) = open() else { return };
     let object = made(&stage, redis(json!({}))).await;
     let mut changes = stage.local.watch(&object.gvk().unwrap()).await.unwrap();
     let before = seen(&stage, &object).await.connection;
@@ -148,11 +143,7 @@ async fn a_death_is_pushed_and_the_server_comes_back_with_its_data() {
 
 #[tokio::test]
 async fn a_server_survives_its_provider_and_is_adopted_by_the_next() {
-    if !has("redis-server") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let stage = Stage::open(folder.path());
+    let Some((folder, stage)) = open() else { return };
     let object = made(&stage, redis(json!({}))).await;
     let before = process(folder.path());
     stage.leave();
@@ -168,11 +159,7 @@ async fn a_server_survives_its_provider_and_is_adopted_by_the_next() {
 
 #[tokio::test]
 async fn a_process_whose_record_was_lost_in_a_crash_is_adopted_and_not_doubled() {
-    if !has("redis-server") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let stage = Stage::open(folder.path());
+    let Some((folder, stage)) = open() else { return };
     let object = made(&stage, redis(json!({}))).await;
     let before = process(folder.path());
     stage.leave();
@@ -190,11 +177,7 @@ async fn a_process_whose_record_was_lost_in_a_crash_is_adopted_and_not_doubled()
 
 #[tokio::test]
 async fn a_stranger_with_the_recorded_pid_is_left_alone() {
-    if !has("redis-server") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let stage = Stage::open(folder.path());
+    let Some((folder, stage)) = open() else { return };
     let object = made(&stage, redis(json!({}))).await;
     kill(&process(folder.path())["pid"]);
     let mut stranger = std::process::Command::new("sleep").arg("600").spawn().unwrap();
@@ -214,11 +197,7 @@ async fn a_stranger_with_the_recorded_pid_is_left_alone() {
 
 #[tokio::test]
 async fn a_token_makes_one_server_and_a_burnt_one_none() {
-    if !has("redis-server") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let stage = Stage::open(folder.path());
+    let Some((_folder, stage)) = open() else { return };
     let object = redis(json!({}));
     let create = async |text: &str| stage.local.create(&object, None, &token(text), &call()).await;
     let (first, second) = tokio::join!(create("t"), create("t"));
@@ -238,11 +217,7 @@ async fn a_token_makes_one_server_and_a_burnt_one_none() {
 
 #[tokio::test]
 async fn a_port_is_kept_cannot_change_and_is_nobody_elses() {
-    if !has("redis-server") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let stage = Stage::open(folder.path());
+    let Some((_folder, stage)) = open() else { return };
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let wanted = redis(json!({"port": port}));
@@ -260,7 +235,7 @@ async fn a_port_is_kept_cannot_change_and_is_nobody_elses() {
     assert_eq!(seen(&stage, &kept).await.connection.get("port"), Some(port.to_string().as_bytes()));
     let rival = object("RedisInstance", "rival", json!({"port": port}));
     let error = stage.local.create(&rival, None, &token("r"), &call()).await.unwrap_err();
-    assert!(error.message.contains("is taken by redis cache-"), "{error}");
+    assert!(error.message.contains("is taken by another server: free it"), "{error}");
 
     let moved = with_fields(&kept, json!({"port": if port == 65535 { 1024 } else { port + 1 }}));
     let plan = stage.local.plan(&moved, None).await.unwrap();
@@ -293,11 +268,7 @@ async fn without_redis_server_the_error_says_what_to_do_and_nothing_is_left() {
 
 #[tokio::test]
 async fn only_its_owner_or_who_takes_it_over_gets_the_password() {
-    if !has("redis-server") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let stage = Stage::open(folder.path());
+    let Some((_folder, stage)) = open() else { return };
     let owner = made(&stage, redis(json!({}))).await;
     let mut other = object("RedisInstance", "other", json!({"maxMemoryMb": 8}));
     other.set_annotation(EXTERNAL_NAME, owner.annotation(EXTERNAL_NAME).unwrap());
@@ -307,7 +278,7 @@ async fn only_its_owner_or_who_takes_it_over_gets_the_password() {
     );
     let error = stage.local.update(&other, None, &call()).await.unwrap_err();
     assert_eq!((error.class, error.effect), (Class::NeedsHuman, Effect::None));
-    assert!(error.message.contains("belongs to cache"), "{error}");
+    assert!(error.message.contains("belongs to another object: to take it over"), "{error}");
     assert_eq!(stage.local.delete(&other, None, &call()).await.unwrap_err().class, Class::NeedsHuman);
 
     other.set_annotation("local.concert.dev/take-over", "true");
@@ -326,11 +297,7 @@ async fn only_its_owner_or_who_takes_it_over_gets_the_password() {
 
 #[tokio::test]
 async fn nobody_without_the_password_is_let_in_and_it_listens_on_loopback_only() {
-    if !has("redis-server") {
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let stage = Stage::open(folder.path());
+    let Some((folder, stage)) = open() else { return };
     let object = made(&stage, redis(json!({}))).await;
     let details = seen(&stage, &object).await.connection;
     let port = String::from_utf8(details.get("port").unwrap().to_vec()).unwrap();
@@ -350,4 +317,22 @@ async fn nobody_without_the_password_is_let_in_and_it_listens_on_loopback_only()
         let mode = std::fs::metadata(server.join(file)).unwrap().permissions().mode();
         assert_eq!(mode & 0o077, 0, "{file}");
     }
+}
+
+#[tokio::test]
+async fn what_is_there_can_be_found_and_is_imported_without_its_password() {
+    let Some((_folder, stage)) = open() else { return };
+    let made = made(&stage, redis(json!({}))).await;
+    let name = made.annotation(EXTERNAL_NAME).unwrap();
+    let what = |prefix: &str| Enumerate {
+        kind: made.gvk().unwrap(),
+        prefix: prefix.to_owned(),
+        configuration: None,
+    };
+    let found: Vec<_> = stage.local.enumerate(&what("cache")).await.unwrap().collect().await;
+    let [Ok(found)] = &found[..] else { panic!("{found:?}") };
+    assert_eq!(found.external_name, name);
+    let seen = seen(&stage, &found.object).await;
+    assert!(seen.exists && seen.connection.get("password").is_none());
+    assert_eq!(stage.local.enumerate(&what("other")).await.unwrap().count().await, 0);
 }

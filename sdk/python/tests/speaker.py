@@ -46,6 +46,7 @@ class Speaker:
         self.due: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self.registered: list[dict[str, Any]] = []
         self.claims: list[dict[str, Any]] = []
+        self.history: dict[int, list[dict[str, Any]]] = {}
         self.batches: list[list[dict[str, Any]]] = []
         self.leases: dict[str, int] = {}
         self.fence = 0
@@ -64,6 +65,7 @@ class Speaker:
         app.router.add_post("/api/v1/workers/{name}/claim", self._claim)
         app.router.add_post("/api/v1/workers/{name}/heartbeat", self._heartbeat)
         app.router.add_post("/api/v1/workers/{name}/writes", self._writes)
+        app.router.add_get("/api/v1/resources/{id}/history", self._history)
         self.server = TestServer(app)
 
     @property
@@ -97,6 +99,9 @@ class Speaker:
         self.registered.append(await request.json())
         self.is_known = True
         return web.json_response({}, status=201)
+
+    async def _history(self, request: web.Request) -> web.Response:
+        return web.json_response(self.history.get(int(request.match_info["id"]), []))
 
     def _unknown(self) -> web.Response:
         return web.json_response({"detail": "Worker not found"}, status=404)

@@ -107,6 +107,38 @@ async def test_a_spec_that_the_action_refuses(
     assert (result["message"], action.calls) == ("spec is not usable: it is bad", [])
 
 
+async def test_what_was_only_ever_refused_can_be_deleted(
+    ctx: ReconcilerContext, speaker: Speaker, until: Any, action: type[Recording]
+) -> None:
+    speaker.answers["get_finalizers"] = {"status": 200, "finalizers": ["external"]}
+    speaker.history[1] = [{"error_message": "spec is not usable: it is bad"}] * 2
+    result = await reconciled(ctx, speaker, until, spec={"bad": 1}, status="deleting", deleted_at=SEEN)
+    assert (result["success"], action.calls) == (True, [])
+    assert speaker.ops(1) == ["status", "remove_finalizer", "get_finalizers", "result"]
+
+
+@pytest.mark.parametrize(
+    ("history", "more"),
+    [
+        ([{"error_message": "spec is not usable: it is bad"}, {"error_message": "lease expired"}], {}),
+        ([], {"observed_generation": 1}),
+        ([], {"outputs": {"run_id": 7}}),
+    ],
+)
+async def test_what_may_have_been_made_is_not_let_go_for_a_spec_that_became_bad(
+    ctx: ReconcilerContext,
+    speaker: Speaker,
+    until: Any,
+    action: type[Recording],
+    history: list[dict[str, Any]],
+    more: dict[str, Any],
+) -> None:
+    speaker.history[1] = history
+    result = await reconciled(ctx, speaker, until, spec={"bad": 1}, status="deleting", deleted_at=SEEN, **more)
+    assert (result["success"], result["message"]) == (False, "spec is not usable: it is bad")
+    assert "remove_finalizer" not in speaker.ops(1)
+
+
 async def test_what_a_failure_leaves_is_added_to_the_outputs(
     ctx: ReconcilerContext, speaker: Speaker, until: Any, action: type[Recording]
 ) -> None:

@@ -194,6 +194,16 @@ async def test_names_cannot_leave_their_place_in_the_address(change: dict[str, A
     assert next(iter(change)) in str(reason)
 
 
+async def test_a_part_of_the_target_may_be_in_the_plugin_config() -> None:
+    plugin = GitHubActionsPlugin()
+    spec = {"inputs": {"size": "2"}}
+    ctx = ActionContext(1, "a", 1, spec, "", plugin_config={key: it for key, it in SPEC.items() if key != "inputs"})
+    assert await plugin.validate_resource(ctx) == (True, None)
+    assert (await plugin.prepare(ctx))["target"].inputs == {"size": "2"}
+    is_valid, reason = await plugin.validate_resource(ActionContext(1, "a", 1, spec, ""))
+    assert (is_valid, reason) == (False, "spec.owner is required by github_actions")
+
+
 def test_a_number_is_a_workflow_and_main_the_default() -> None:
     it = target({"owner": "o", "workflow": 42}, {"repo": "r", "api_url": "http://evil"})
     assert (it.workflow, it.repo, it.ref) == ("42", "r", "main")

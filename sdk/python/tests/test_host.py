@@ -17,6 +17,7 @@ from installed_plugins import Crashing, Dns, OtherDns
 from speaker import Speaker, resource
 
 from no8s_operator.host import discovery, supervisor
+from no8s_operator.host.command import Host
 from no8s_operator.host.supervisor import Supervisor, restart_delay
 from no8s_operator.plugins.reconcilers.base import ReconcilerContext
 from no8s_operator.plugins.registry import PluginRegistry
@@ -91,6 +92,34 @@ def test_a_bad_plugin_configs_is_ignored_with_a_warning(caplog: pytest.LogCaptur
 def test_restarts_wait_longer_each_time_up_to_five_minutes() -> None:
     assert [restart_delay(it) for it in range(1, 9)] == [5, 10, 20, 40, 80, 160, 300, 300]
     assert restart_delay(10_000) == 300
+
+
+class Plain(Dns):
+    """A loop as the guide writes it: ten at a time, one after the other."""
+
+    def __init__(self) -> None:
+        self.batches: list[int] = []
+
+    async def start(self, ctx: ReconcilerContext) -> None:
+        while not ctx.shutdown_event.is_set():
+            resources = await ctx.get_resources_needing_reconciliation(self.resource_types, limit=10)
+            self.batches.append(len(resources))
+            for it in resources:
+                await ctx.record_reconciliation(it["id"], await self.reconcile(it, ctx))
+
+
+async def test_a_plain_loop_gets_as_many_as_it_asks_for(speaker: Speaker, until: Any) -> None:
+    host = Host({"CONCERT_URL": speaker.url}, PluginRegistry({}))
+    plugin = Plain()
+    speaker.offer(*(resource(number) for number in range(1, 11)))
+    await host._start_reconciler(point("dns_record", "Dns"), plugin)
+    await until(lambda: len([it for it in speaker.writes if it["op"] == "result"]) == 10)
+    # A bound would be one for all hosts of this name together; each host's claims say how much it can take.
+    assert "concurrency" not in speaker.registered[0]
+    assert plugin.batches[0] == 10
+    host._shutdown.set()
+    await host._supervisor.stop()
+    await host._server.close()
 
 
 @pytest.fixture

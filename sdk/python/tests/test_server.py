@@ -64,6 +64,11 @@ async def wait_for(concert: Concert, number: int, condition: Callable[[Any], boo
     return await asyncio.to_thread(concert.wait_for, f"/api/v1/resources/{number}", look, seconds)
 
 
+async def explained(concert: Concert, name: str) -> str:
+    path = f"/apis/no8s.concert.dev/v1/dnsrecords/{name}/explain"
+    return str((await asyncio.to_thread(concert.ask, "GET", path))[1]["sentence"])
+
+
 async def one(ctx: ReconcilerContext) -> dict[str, Any]:
     (resource,) = await ctx.get_resources_needing_reconciliation(["DnsRecord"], limit=1)
     return resource
@@ -128,6 +133,11 @@ async def test_a_late_writer_is_refused(concert: Concert) -> None:
             await ctx.update_status(number, "ready", "late", observed_generation=1)
         assert concert.ask("GET", f"/api/v1/resources/{number}")[1] == before
         assert before["status_message"] == "lease expired"
+        # As after the crash of a host: who it was, why, and when the next try is.
+        sentence = await explained(concert, "a")
+        assert "lease expired" in sentence
+        assert "plugins/dns_record" in sentence
+        assert "next try in" in sentence
 
 
 async def test_leases_are_renewed_while_a_plugin_works(concert: Concert) -> None:
@@ -196,6 +206,7 @@ async def test_a_delayed_mark_is_kept_by_the_server(concert: Concert, until: Any
     async with connected(concert) as ctx, running(noting(seen), ctx):
         number = await asyncio.to_thread(create, concert)
         await wait_for(concert, number, lambda it: it["status"] == "ready")
+        await asyncio.to_thread(concert.history, f"/api/v1/resources/{number}", 1)
         await ctx.db.mark_resource_for_reconciliation(number, delay_seconds=2)
         due = await ctx.db.get_resource(number)
         assert due
@@ -245,6 +256,31 @@ async def test_a_plugin_that_hangs_is_cut_off_and_the_others_go_on(concert: Conc
         assert (await wait_for(concert, bad, lambda it: it["status"] == "failed"))["retry_count"] == 1
         explained = concert.ask("GET", "/apis/no8s.concert.dev/v1/dnsrecords/bad/explain")[1]
         assert "lease expired" in json.dumps(explained)
+
+
+async def test_what_a_plugin_leaves_undone_is_explained(concert: Concert) -> None:
+    make_type(concert)
+    async with connected(concert) as ctx:
+        forgets = create(concert, "forgets")
+        await one(ctx)
+        await ctx.update_status(forgets, "reconciling", "half way")
+        await ctx.record_reconciliation(forgets, ReconcileResult(True, "fine"))
+        sentence = await explained(concert, "forgets")
+        assert sentence.startswith("DnsRecord forgets is not ready: ReconcileStarted")
+        assert "next try in 1m" in sentence
+
+        stale = create(concert, "stale")
+        await one(ctx)
+        concert.ask("PUT", f"/api/v1/resources/{stale}", {"spec": {"domain": "b"}})
+        await ctx.update_status(stale, "ready", "said", observed_generation=1)
+        await ctx.record_reconciliation(stale, ReconcileResult(True, "fine"))
+        body = concert.ask("GET", f"/api/v1/resources/{stale}")[1]
+        assert (body["status"], body["generation"], body["observed_generation"]) == ("pending", 2, 1)
+        assert "its change to generation 2 has not been looked at yet, only that to 1" in await explained(
+            concert, "stale"
+        )
+        for number in (forgets, stale):
+            assert len(await asyncio.to_thread(concert.history, f"/api/v1/resources/{number}", 1)) == 1
 
 
 async def test_a_server_that_restarts_is_found_again(concert: Concert, caplog: pytest.LogCaptureFixture) -> None:

@@ -106,13 +106,16 @@ async def test_the_dead_and_the_frozen_are_replaced(
     killed.kill()
     frozen.send_signal(signal.SIGSTOP)
     await creating
-    resources = await all_ready(counted, 120)
+    for number in [it["id"] for it in await all_ready(counted, 120)]:
+        await asyncio.to_thread(counted.history, f"/api/v1/resources/{number}", 1)
+    resources = await all_ready(counted, 30)
     before = {it["id"]: it for it in resources}
     frozen.send_signal(signal.SIGCONT)
     # It wakes up in the middle of its writes; when it claims again, those are behind it.
     begun = len(hosts.lines())
     counted.ask("POST", f"/api/v1/resources/{resources[0]['id']}/reconcile")
     await until(lambda: len(hosts.lines()) > begun, 30)
+    await asyncio.to_thread(counted.history, f"/api/v1/resources/{resources[0]['id']}", 2)
     await hosts.stop()
     after = {it["id"]: it for it in await all_ready(counted, 30)}
     for number, resource in after.items():

@@ -19,6 +19,8 @@ pub struct Record {
     pub at: Timestamp,
     /// Who sent it; none if that could not be told.
     pub user: Option<Arc<str>>,
+    /// As whom, if that is somebody else.
+    pub impersonated: Option<Arc<str>>,
     /// Where from.
     pub from: Option<IpAddr>,
     /// What was asked for; none if the request made no sense.
@@ -79,7 +81,8 @@ impl Record {
     pub fn new(at: Timestamp, user: Option<&User>, access: Option<&Access<'_>>, code: u16) -> Self {
         Self {
             at,
-            user: user.map(|user| user.name.clone()),
+            user: user.map(|user| user.sender.as_ref().unwrap_or(&user.name).clone()),
+            impersonated: user.filter(|user| user.sender.is_some()).map(|user| user.name.clone()),
             from: None,
             target: access.map(Target::from),
             is_dry_run: false,
@@ -98,6 +101,7 @@ impl Record {
         };
         put("time", &time::micros(self.at));
         put("user", self.user.as_deref().unwrap_or_default());
+        put("impersonatedUser", self.impersonated.as_deref().unwrap_or_default());
         put("from", &self.from.map(|it| it.to_string()).unwrap_or_default());
         match &self.target {
             None => {}

@@ -53,6 +53,21 @@ async fn every_request_is_one_line_and_the_end_loses_none() {
 }
 
 #[tokio::test]
+async fn who_acts_as_somebody_else_is_there_with_both_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.log");
+    let tasks = tasks();
+    let audit = Audit::start(Sink::File(path.clone()), &tasks);
+    let bob = User { sender: Some("ann".into()), ..User::known("bob", []) };
+    audit.note(Record::new(Timestamp::UNIX_EPOCH, Some(&bob), None, 200));
+    assert!(tasks.stop(Duration::from_secs(10)).await.is_empty());
+    assert_eq!(
+        (&lines(&path)[0]["user"], &lines(&path)[0]["impersonatedUser"]),
+        (&json!("ann"), &json!("bob"))
+    );
+}
+
+#[tokio::test]
 async fn a_full_queue_never_waits_and_says_what_was_lost() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.log");

@@ -39,8 +39,11 @@ pub(super) fn cluster_roles() -> Vec<Value> {
                     &["create"]
                 ),
                 objects("authentication.k8s.io", &["selfsubjectreviews"], &["create"]),
+                // Of each object in a plan it is asked whether they may read and write that.
+                objects("concert.dev", &["plan"], &["create"]),
             ]),
         ),
+        role("system:mothership", &[], mothership_rules()),
         role("system:aggregate-to-view", &["view"], view_rules()),
         role("system:aggregate-to-edit", &["edit"], edit_rules()),
         role("system:aggregate-to-admin", &["admin"], admin_rules()),
@@ -60,6 +63,19 @@ pub(super) fn cluster_role_bindings() -> Vec<Value> {
         binding("system:basic-user", &[known]),
         binding("cluster-admin", &["system:masters"]),
     ]
+}
+
+/// What a mothership needs of an inventory elsewhere. No contents of secret sections: those go to
+/// reconcilers, under grants.
+fn mothership_rules() -> Value {
+    let group = "inventory.concert.dev";
+    json!([
+        objects(group, &["clusters"], &["get", "list", "watch", "patch", "update"]),
+        objects(group, &["clusters/status"], &["get", "patch", "update"]),
+        objects(group, &["sections"], &READ),
+        objects(group, &["grants"], &["get", "list", "watch", "create", "patch", "update"]),
+        objects(group, &["tokens"], &["create"]),
+    ])
 }
 
 /// No secrets: who reads them can become whoever they are for.

@@ -6,6 +6,7 @@ use concert_store::{Clock, Local};
 use http::HeaderMap;
 
 use super::guard::Guard;
+use super::impersonate::Wanted;
 use super::jwt::Keys;
 use super::rule::Rule;
 use super::{Access, User};
@@ -60,15 +61,22 @@ impl Gate {
         matches!(&*self.0, Mode::Open)
     }
 
-    /// Who sent these headers; [`User::anonymous`] if they do not say.
+    /// Who sent these headers; [`User::anonymous`] if they do not say. Whoever they want to be instead, if
+    /// they may.
     ///
     /// # Errors
-    /// [`Refusal::Unauthenticated`] for a token that counts for nothing.
+    /// [`Refusal::Unauthenticated`] for a token that counts for nothing; [`Refusal::Forbidden`] where
+    /// somebody may not act as whom they say.
     pub async fn authenticate(&self, headers: &HeaderMap) -> Result<User, Refusal> {
-        match &*self.0 {
-            Mode::Open => Ok(User::known("developer", [super::user::MASTERS.into()])),
-            Mode::Guarded(guard) => guard.authenticate(headers).await,
+        let sender = match &*self.0 {
+            Mode::Open => User::known("developer", [super::user::MASTERS.into()]),
+            Mode::Guarded(guard) => guard.authenticate(headers).await?,
+        };
+        let Some(wanted) = Wanted::read(headers)? else { return Ok(sender) };
+        for access in wanted.accesses() {
+            self.authorise(&sender, &access).await?;
         }
+        Ok(wanted.user(&sender))
     }
 
     /// Whether `user` may.

@@ -209,7 +209,7 @@ fn unavailable(error: &Error) -> Refusal {
 }
 
 /// The token that was sent, if any; an error for anything that is not exactly one bearer token.
-fn bearer(headers: &HeaderMap) -> Result<Option<&str>, ()> {
+pub(crate) fn bearer(headers: &HeaderMap) -> Result<Option<&str>, ()> {
     let mut all = headers.get_all(AUTHORIZATION).iter();
     let Some(first) = all.next() else { return Ok(None) };
     if all.next().is_some() {

@@ -132,11 +132,27 @@ impl Keys {
         if now.as_second() >= claims.exp { Err(BadToken::Expired) } else { Ok(claims) }
     }
 
+    /// A tag of `bytes` that nobody else can make. What is tagged for one purpose is nothing for another,
+    /// and no tag is the signature of a token.
+    pub fn tag(&self, purpose: &str, bytes: &[u8]) -> Vec<u8> {
+        hmac::sign(&self.key, &tagged(purpose, bytes)).as_ref().to_vec()
+    }
+
+    /// Whether `tag` is that of `bytes`; takes as long whatever is wrong with it.
+    pub fn is_tag(&self, purpose: &str, bytes: &[u8], tag: &[u8]) -> bool {
+        hmac::verify(&self.key, &tagged(purpose, bytes), tag).is_ok()
+    }
+
     /// Something that says which password hash is meant and nothing about it.
     pub fn fingerprint(&self, password_hash: &str) -> String {
         let tag = hmac::sign(&self.key, format!("password\0{password_hash}").as_bytes());
         encode(&tag.as_ref()[..FINGERPRINT_BYTES])
     }
+}
+
+/// A zero byte stands in no header and in no purpose.
+fn tagged(purpose: &str, bytes: &[u8]) -> Vec<u8> {
+    [purpose.as_bytes(), b"\0", bytes].concat()
 }
 
 /// Whether this could be a token of ours, so that it is worth a look.
@@ -187,11 +203,11 @@ fn decode_json(segment: &str) -> Option<Value> {
 }
 
 /// Base64 as URLs have it, without padding (RFC 7515).
-fn encode(bytes: &[u8]) -> String {
+pub(crate) fn encode(bytes: &[u8]) -> String {
     base64::encode(bytes).trim_end_matches('=').replace('+', "-").replace('/', "_")
 }
 
-fn decode(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
     if text.contains(['+', '/', '=']) {
         return None;
     }
@@ -270,6 +286,15 @@ mod tests {
             Keys::new(b"another secret", Duration::from_secs(3600)).mint(super::tests::claims(), at(100));
         assert_eq!(reason(&other), forged);
         assert_eq!(reason(&"a".repeat(5000)), "Invalid token: too long");
+    }
+
+    #[test]
+    fn a_tag_is_for_one_purpose() {
+        let tag = keys().tag("one", b"text");
+        assert!(keys().is_tag("one", b"text", &tag));
+        assert!(!keys().is_tag("another", b"text", &tag));
+        assert!(!keys().is_tag("one", b"other", &tag));
+        assert!(!Keys::new(b"another secret", Duration::from_secs(1)).is_tag("one", b"text", &tag));
     }
 
     #[test]

@@ -17,12 +17,15 @@ pub struct User {
     pub uid: Arc<str>,
     /// `system:masters`, `system:authenticated`, and those that the account is in.
     pub groups: Vec<Arc<str>>,
+    /// Who sent the request, where that is somebody else who may act as this user.
+    pub sender: Option<Arc<str>>,
 }
 
 impl User {
     /// Somebody who said nothing of themselves.
     pub fn anonymous() -> Self {
-        Self { name: ANONYMOUS.into(), uid: "".into(), groups: vec!["system:unauthenticated".into()] }
+        let groups = vec!["system:unauthenticated".into()];
+        Self { name: ANONYMOUS.into(), uid: "".into(), groups, sender: None }
     }
 
     /// Somebody by name, in these groups and in that of everybody who is known.
@@ -33,7 +36,7 @@ impl User {
                 all.push(group);
             }
         }
-        Self { name: name.into(), uid: "".into(), groups: all }
+        Self { name: name.into(), uid: "".into(), groups: all, sender: None }
     }
 
     /// A service account.

@@ -165,7 +165,13 @@ impl Api {
         let (head, body) = request.into_parts();
         let started = self.0.clock.elapsed();
         let mut caller = None;
-        let answered = self.0.answer(&head, body, &mut caller).await;
+        // Whatever a client was answered by another replica holds here too: kinds, rights, and what was
+        // taken away.
+        let answered = match (self.0.store.refresh().await, self.0.rest_for(&head)) {
+            (Ok(()), _) => self.0.answer(&head, body, &mut caller).await,
+            (Err(error), Some(rest)) => Ok(rest.refuse(&head, error).await),
+            (Err(error), None) => Err(Error::unavailable(error.to_string())),
+        };
         let response = answered.unwrap_or_else(|error| answer::refusal(&error));
         self.0.note(&head, caller.as_ref(), started, response.status().as_u16());
         response

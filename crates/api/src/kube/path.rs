@@ -22,6 +22,8 @@ pub(crate) enum Target<'a> {
     Group(&'a str),
     /// `/api/v1` or `/apis/GROUP/VERSION`: its resources, by `apiVersion`.
     Resources(&'a str),
+    /// `/openapi/v2`.
+    OpenApiTwo,
     /// `/openapi/v3`.
     OpenApi,
     /// `/openapi/v3/apis/GROUP/VERSION`, by `apiVersion`.
@@ -85,6 +87,9 @@ pub(crate) fn parse(path: &str) -> Option<Target<'_>> {
 }
 
 fn open_api(rest: &str) -> Option<Target<'_>> {
+    if rest == "v2" {
+        return Some(Target::OpenApiTwo);
+    }
     let document = rest.strip_prefix("v3")?;
     if document.is_empty() {
         return Some(Target::OpenApi);
@@ -208,6 +213,7 @@ mod tests {
             ("/apis", Target::Groups),
             ("/apis/g.io", Target::Group("g.io")),
             ("/apis/g.io/v1", Target::Resources("g.io/v1")),
+            ("/openapi/v2", Target::OpenApiTwo),
             ("/openapi/v3", Target::OpenApi),
             ("/openapi/v3/api/v1", Target::OpenApiDocument("v1")),
             ("/openapi/v3/apis/g.io/v1", Target::OpenApiDocument("g.io/v1")),
@@ -222,7 +228,8 @@ mod tests {
             "",
             "nothing",
             "/nothing",
-            "/openapi/v2",
+            "/openapi/v2/api",
+            "/openapi/v4",
             "/api/v1/a/b/c/d/e/f",
             "/api/v1//a",
             "/apis/g/v1/a/%zz",

@@ -14,6 +14,7 @@ use super::answer::{self, Answer, Body};
 use super::api::Inner;
 use super::catalogue::Catalogue;
 use super::hash::Hashed;
+use super::openapi;
 use super::params::Params;
 use super::path::Target;
 use crate::auth::{Access, User};
@@ -49,6 +50,7 @@ pub(crate) async fn answer(
     match target {
         Target::Version => Ok(Answer::value(&version()).write(Media::Json, params.is_set("pretty")?)),
         Target::Health(which) => health(api, which, params.is_set("verbose")?).await,
+        Target::OpenApiTwo => Ok(openapi::two(head)),
         Target::Root => Ok(Answer::value(&json!({"paths": paths(&catalogue)})).write(Media::Json, true)),
         other => describe(head, &catalogue, &other),
     }
@@ -128,6 +130,8 @@ fn paths(catalogue: &Catalogue) -> Vec<String> {
         }
         paths.extend(group.versions.iter().map(|version| format!("{root}/{}", version.api_version)));
     }
-    paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(String::from));
+    paths.extend(
+        ["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(String::from),
+    );
     paths
 }

@@ -145,6 +145,8 @@ mod tests {
             ("/api/v1/events?limit=1", false),
             ("/api/v1/resources/7/events", true),
             ("/api/v1/resources/7/history", false),
+            ("/inventory/v1/watch?entry=a", true),
+            ("/inventory/v1/entries", false),
         ] {
             let request = Request::builder().uri(query).body(()).unwrap();
             assert_eq!(is_watch(&request), expected, "{query}");

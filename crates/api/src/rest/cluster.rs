@@ -25,6 +25,35 @@ pub struct Node {
     pub started_at: Timestamp,
 }
 
+/// All processes that serve the same objects.
+pub trait Company: Send + Sync + 'static {
+    /// Each of them, as it was seen last.
+    fn seats(&self) -> Vec<Seat>;
+}
+
+/// One process among several.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seat {
+    /// `hostname:pid:random`.
+    pub id: String,
+    /// When it joined; none if it did not say.
+    pub since: Option<Timestamp>,
+    /// Whether it renews its place.
+    pub is_live: bool,
+    /// Whether it gives back what it has.
+    pub is_leaving: bool,
+    /// Whether it is the one that remote workers are lent work by.
+    pub is_leader: bool,
+    /// How many parts of all work it has.
+    pub shares: usize,
+    /// How many there are.
+    pub shares_max: usize,
+    /// Where it answers.
+    pub address: String,
+    /// Of the program.
+    pub version: String,
+}
+
 /// `GET /cluster/health` and `GET /health`: whether the store answers.
 pub(crate) async fn health(store: &Local) -> Response<Body> {
     match store.newest().await {
@@ -36,11 +65,15 @@ pub(crate) async fn health(store: &Local) -> Response<Body> {
     }
 }
 
-/// `GET /cluster/nodes`. A data folder is held by one process, which leads for as long as it runs.
+/// `GET /cluster/nodes`. A data folder is held by one process, which leads for as long as it runs; a
+/// database by any number.
 pub(crate) async fn nodes(call: &Call<'_>) -> Result<Response<Body>, Error> {
     call.query(&[]).check()?;
     call.admin("create").await?;
     let (node, now) = (&call.door.node, call.clock().now());
+    if let Some(company) = &call.door.company {
+        return Ok(answer(StatusCode::OK, &together(node, &company.seats(), now)));
+    }
     let age = Duration::try_from(now.duration_since(node.started_at)).unwrap_or_default();
     let shown = json!({
         "node_id": node.id, "hostname": node.hostname, "pid": node.pid, "status": "Ready", "role": "leader",
@@ -53,6 +86,33 @@ pub(crate) async fn nodes(call: &Call<'_>) -> Result<Response<Body>, Error> {
         "this_instance_id": node.id, "this_instance_is_leader": true, "leader_lock": lock, "nodes": [shown],
     });
     Ok(answer(StatusCode::OK, &whole))
+}
+
+/// What several processes are, in the words for one.
+fn together(node: &Node, seats: &[Seat], now: Timestamp) -> Value {
+    let age = |since: Timestamp| Duration::try_from(now.duration_since(since)).unwrap_or_default();
+    let show = |it: &Seat| {
+        let mut parts = it.id.splitn(3, ':');
+        let (hostname, pid) = (parts.next().unwrap_or_default(), parts.next().unwrap_or_default());
+        json!({
+            "node_id": it.id, "hostname": hostname, "pid": pid.parse::<u32>().ok(),
+            "status": if it.is_live { "Ready" } else { "NotReady" },
+            "role": if it.is_leader { "leader" } else { "follower" },
+            "age": it.since.map(|since| in_words(age(since))), "first_seen": it.since.map(naive),
+            "last_heartbeat": if it.is_live { json!(naive(now)) } else { Value::Null },
+            "is_leaving": it.is_leaving, "shares": it.shares, "shares_max": it.shares_max,
+            "address": it.address, "version": it.version,
+        })
+    };
+    let leader = seats.iter().find(|it| it.is_leader);
+    let lock = leader.map(|it| {
+        json!({"holder_id": it.id, "acquired_at": it.since.map(naive), "expires_at": null, "is_valid": true})
+    });
+    json!({
+        "this_instance_id": node.id,
+        "this_instance_is_leader": leader.is_some_and(|it| it.id == node.id),
+        "leader_lock": lock, "nodes": seats.iter().map(show).collect::<Vec<_>>(),
+    })
 }
 
 /// `2d5h`, `3h12m`, `1m19s`, `42s`.

@@ -11,13 +11,13 @@ use tokio::sync::Semaphore;
 
 use super::admit::{Admit, Webhooks};
 use super::call::{Call, answer};
-use super::cluster::{self, Node};
+use super::cluster::{self, Company, Node};
 use super::error::{Error, NO_TOKEN};
 use super::ids::Ids;
 use super::index::Index;
 use super::types::Kept;
 use super::{events, openapi, plugins, resources, routes, types};
-use crate::auth::{Gate, User};
+use crate::auth::{Gate, Refusal, User, is_impersonating};
 use crate::kube::answer::whole;
 use crate::kube::content::{self, BoxError};
 use crate::kube::params::Params;
@@ -37,6 +37,10 @@ const SEGMENTS: [&str; 9] = [
     "workers",
 ];
 
+/// What the paths of this door stand behind, and those of annexes that are services of their own.
+const BASES: [&str; 3] = [API, "/inventory/v1/", "/mothership/v1/"];
+const API: &str = "/api/v1/";
+
 /// Paths that need no token.
 const PUBLIC: [&[&str]; 2] = [&["cluster", "health"], &["auth", "login"]];
 
@@ -49,6 +53,8 @@ pub struct Parts {
     pub ids: Ids,
     /// The process that answers.
     pub node: Node,
+    /// The others that serve the same objects; none where there can be none.
+    pub company: Option<Arc<dyn Company>>,
     /// Who else is asked before a resource is written.
     pub webhooks: Arc<dyn Webhooks>,
     /// Routes that live elsewhere.
@@ -60,8 +66,19 @@ pub struct Parts {
 /// Routes of this door that live elsewhere.
 #[async_trait]
 pub trait Annex: Send + Sync + 'static {
-    /// Whether it answers this method and path (the segments behind `/api/v1`).
+    /// What its paths stand behind.
+    fn base(&self) -> &'static str {
+        API
+    }
+
+    /// Whether it answers this method and path (the segments behind [`Annex::base`]).
     fn takes(&self, method: &Method, path: &[&str]) -> bool;
+
+    /// Who sent these headers, if they carry something that only this annex knows: it counts for the paths
+    /// behind its base and nowhere else. None if they do not.
+    fn identify(&self, _headers: &HeaderMap) -> Option<Result<User, Error>> {
+        None
+    }
 
     /// Answers.
     async fn answer(&self, call: &Call<'_>) -> Result<Response<Body>, Error>;
@@ -92,6 +109,7 @@ pub(crate) struct Inner {
     pub(crate) index: Arc<Index>,
     pub(crate) kept: Arc<Kept>,
     pub(crate) node: Node,
+    pub(crate) company: Option<Arc<dyn Company>>,
     pub(crate) watches: Arc<Semaphore>,
     pub(crate) closing: tokio::sync::watch::Sender<bool>,
     admission: Admissions,
@@ -102,7 +120,7 @@ pub(crate) struct Inner {
 
 impl Door {
     pub(crate) fn new(parts: Parts, shared: Shared) -> Self {
-        let Parts { ids, node, webhooks, annexes, admissions } = parts;
+        let Parts { ids, node, company, webhooks, annexes, admissions } = parts;
         let Shared { store, gate, clock, watches, closing, body_bytes_max, query_bytes_max } = shared;
         let (index, kept) = (Arc::<Index>::default(), Arc::<Kept>::default());
         let known = (index.clone(), kept.clone());
@@ -119,6 +137,7 @@ impl Door {
             index,
             kept,
             node,
+            company,
             watches,
             closing,
             admission,
@@ -136,6 +155,14 @@ impl Door {
     /// Whether a request is for this door.
     pub(crate) fn takes(&self, head: &Head) -> bool {
         is_for_us(&head.method, &head.uri, &head.headers)
+    }
+
+    /// The answer to a request that comes while the store cannot be asked what is new.
+    pub(crate) async fn refuse(&self, head: &Head, error: concert_store::Error) -> Response<Body> {
+        match head.uri.path() {
+            "/health" | "/api/v1/cluster/health" => cluster::health(&self.0.store).await,
+            _ => Error::from(error).response(),
+        }
     }
 
     /// Answers one request. Whatever is wrong with it is said in the answer.
@@ -159,18 +186,19 @@ impl Door {
         B::Data: Buf,
         B::Error: Into<BoxError>,
     {
-        if !head.uri.path().starts_with("/api/") {
+        let Some(base) = base(head.uri.path()) else {
             return self.outside(head).await;
-        }
-        let segments = segments(head.uri.path()).ok_or_else(Error::unknown_path)?;
+        };
+        let segments = segments(base, head.uri.path()).ok_or_else(Error::unknown_path)?;
         let path: Vec<&str> = segments.iter().map(AsRef::as_ref).collect();
-        let user = match self.0.gate.authenticate(&head.headers).await {
+        let is_public = base == API && PUBLIC.contains(&&*path);
+        let user = match self.0.identify(base, &head.headers).await {
             Ok(user) => user,
-            Err(_) if PUBLIC.contains(&&*path) => User::anonymous(),
-            Err(refusal) => return Err(Error::refused(refusal, "")),
+            Err(_) if is_public => User::anonymous(),
+            Err(refusal) => return Err(refusal),
         };
         let user = &*caller.insert(user);
-        if user.is_anonymous() && !PUBLIC.contains(&&*path) {
+        if user.is_anonymous() && !is_public {
             return Err(Error::unauthorized(NO_TOKEN));
         }
         let params = Params::read(head.uri.query(), self.0.query_bytes_max)?;
@@ -179,13 +207,15 @@ impl Door {
             _ => content::collect(body, self.0.body_bytes_max).await?,
         };
         let call = Call { door: &self.0, user, head, path: &path, params: &params, bytes: &bytes };
-        if let Some(annex) = self.0.annexes.iter().find(|annex| annex.takes(&head.method, &path)) {
-            return annex.answer(&call).await;
+        let takes = |annex: &&Arc<dyn Annex>| annex.base() == base && annex.takes(&head.method, &path);
+        match self.0.annexes.iter().find(takes) {
+            Some(annex) => annex.answer(&call).await,
+            None if base == API => route(&call).await,
+            None => Err(Error::unknown_path()),
         }
-        route(&call).await
     }
 
-    /// What is not behind `/api/v1`.
+    /// What is behind no base.
     async fn outside(&self, head: &Head) -> Result<Response<Body>, Error> {
         if head.method != Method::GET {
             return Err(Error::method_not_allowed("GET"));
@@ -199,13 +229,40 @@ impl Door {
     }
 }
 
+impl Inner {
+    /// Who calls: whom an annex knows behind its base, or else whom everybody knows.
+    pub(super) async fn identify(&self, base: &str, headers: &HeaderMap) -> Result<User, Error> {
+        let mut annexes = self.annexes.iter().filter(|annex| annex.base() == base);
+        if let Some(known) = annexes.find_map(|annex| annex.identify(headers)) {
+            return match known {
+                Ok(_) if is_impersonating(headers) => {
+                    Err(Error::forbidden("cannot impersonate: the token is for one reconciler"))
+                }
+                known => known,
+            };
+        }
+        self.gate.authenticate(headers).await.map_err(|refusal| match refusal {
+            // In its own words: it is not this route that is refused, but to be somebody else.
+            Refusal::Forbidden(why) => Error::forbidden(why),
+            other => Error::refused(other, ""),
+        })
+    }
+}
+
+/// What the path of a request for this door stands behind; none for the few that stand alone.
+pub(super) fn base(path: &str) -> Option<&'static str> {
+    BASES.into_iter().find(|base| path.starts_with(base))
+}
+
 /// Whether a request is for this door.
 pub(crate) fn is_for_us(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
     let path = uri.path();
     if matches!(path, "/health" | "/openapi.json" | "/docs") {
         return true;
     }
-    let Some(rest) = path.strip_prefix("/api/v1/") else { return false };
+    let Some(rest) = path.strip_prefix(API) else {
+        return base(path).is_some();
+    };
     let first = rest.split('/').next().unwrap_or_default();
     SEGMENTS.contains(&first)
         || matches!(rest, "events" | "events/") && events::is_asked_for(method, uri.query(), headers)
@@ -245,9 +302,9 @@ async fn route(call: &Call<'_>) -> Result<Response<Body>, Error> {
     }
 }
 
-/// The segments behind `/api/v1`, decoded.
-fn segments(path: &str) -> Option<Vec<String>> {
-    let rest = path.strip_prefix("/api/v1/")?;
+/// The segments behind `base`, decoded.
+fn segments(base: &str, path: &str) -> Option<Vec<String>> {
+    let rest = path.strip_prefix(base)?;
     let rest = rest.strip_suffix('/').unwrap_or(rest);
     let decoded: Option<Vec<String>> =
         rest.split('/').map(|segment| path::percent_decode(segment.bytes())).collect();

@@ -1,44 +1,25 @@
 //! Changes of resources as they happen: server-sent events.
 //!
-//! The log of the store is read with one cursor, so an event's id says what was seen of all types, and
-//! `Last-Event-ID` goes on from there without a gap. Each event is for those who may read resources of
-//! its type at that moment, and carries no secrets.
+//! Each event is for those who may read resources of its type at that moment, and carries no secrets.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
 use concert_model::no8s::{Phase, Resource, is_ours, names};
-use concert_model::{GroupKind, ResourceVersion, time};
+use concert_model::{GroupKind, time};
 use concert_store::backend::Act;
-use concert_store::local::{Change, Changes};
-use futures_util::future::BoxFuture;
-use futures_util::stream;
-use http::header::{ACCEPT, CACHE_CONTROL, HeaderName, HeaderValue};
+use concert_store::local::Change;
+use http::header::ACCEPT;
 use http::{HeaderMap, Method, Response, Uri};
-use http_body::Frame;
 use serde_json::{Value, json};
-use tokio::sync::OwnedSemaphorePermit;
 
 use super::call::{Call, access};
 use super::door::Inner;
 use super::error::Error;
-use super::{draft7, index, resources, view};
+use super::{draft7, index, resources, stream, view};
 use crate::auth::User;
 use crate::kube::Body;
-use crate::kube::answer::streamed;
-
-/// How often a quiet stream says that it is alive.
-const HEARTBEAT: Duration = Duration::from_secs(15);
-/// A comment without a blank line: some clients take a blank line for an event.
-const ALIVE: &[u8] = b": heartbeat\n";
-/// What a stream begins with, so that a client knows at once that it is heard.
-const HELLO: &[u8] = b": connected\n";
-
-/// How long a stream lasts: clients come back by themselves, and rights given by a token that has ended
-/// are not used for ever.
-const DURATION_MAX: Duration = Duration::from_secs(60 * 60);
-const TOO_MANY_RETRY: Duration = Duration::from_secs(5);
 
 /// Parameters that only a list or watch of Kubernetes' events has.
 const KUBERNETES: [&str; 8] = [
@@ -78,10 +59,13 @@ pub(crate) fn is_asked_for(method: &Method, query: Option<&str>, headers: &Heade
 
 /// Whether a request gets an answer that has no end of its own.
 pub(crate) fn is_stream(method: &Method, uri: &Uri, headers: &HeaderMap) -> bool {
-    let path: Vec<&str> = uri.path().split('/').collect();
+    // One slash at the end makes no difference to where a request goes.
+    let path = uri.path().strip_suffix('/').unwrap_or(uri.path());
+    let path: Vec<&str> = path.split('/').collect();
     match path[..] {
         ["", "api", "v1", "resources", _, "events"] => *method == Method::GET,
         ["", "api", "v1", "events"] => is_asked_for(method, uri.query(), headers),
+        ["", "inventory", "v1", "watch"] => *method == Method::GET,
         _ => false,
     }
 }
@@ -115,43 +99,8 @@ impl Filter {
 }
 
 async fn start(call: &Call<'_>, filter: Filter) -> Result<Response<Body>, Error> {
-    let Ok(permit) = call.door.watches.clone().try_acquire_owned() else {
-        let error = Error::new(http::StatusCode::TOO_MANY_REQUESTS, "too many streams are open");
-        return Err(Error { retry_after: Some(TOO_MANY_RETRY), ..error });
-    };
-    let last =
-        call.head.headers.get("last-event-id").and_then(|it| it.to_str().ok()).unwrap_or_default().trim();
-    let from = (!last.is_empty()).then(|| ResourceVersion(last.into()));
-    let is_meant = |kind: &GroupKind| is_ours(&kind.group);
-    let changes = call.store().changes(from.as_ref(), is_meant).await.map_err(|error| match error {
-        concert_store::Error::Expired => {
-            Error::new(http::StatusCode::GONE, "what happened after Last-Event-ID is no longer known")
-        }
-        concert_store::Error::Invalid { .. } => {
-            Error::bad_request("Last-Event-ID is not one of this server's")
-        }
-        other => other.into(),
-    })?;
-    let clock = &call.door.clock;
-    let streaming = Streaming {
-        reader: Reader { door: call.door.clone(), user: call.user.clone(), filter },
-        changes,
-        heartbeat: clock.sleep(HEARTBEAT),
-        end: clock.sleep(DURATION_MAX),
-        closing: call.door.closing.subscribe(),
-        is_new: true,
-        is_over: false,
-        _permit: permit,
-    };
-    let frames = stream::unfold(streaming, |mut streaming| async move {
-        let bytes = streaming.next().await?;
-        Some((Ok(Frame::data(bytes)), streaming))
-    });
-    let mut response = streamed("text/event-stream", Box::pin(frames));
-    let headers = response.headers_mut();
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    headers.insert(HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-    Ok(response)
+    let reader = Reader { door: call.door.clone(), user: call.user.clone(), filter };
+    stream::start(call, |kind: &GroupKind| is_ours(&kind.group), reader).await
 }
 
 /// Who reads, and what.
@@ -161,60 +110,23 @@ struct Reader {
     filter: Filter,
 }
 
-struct Streaming {
-    reader: Reader,
-    changes: Changes,
-    heartbeat: BoxFuture<'static, ()>,
-    end: BoxFuture<'static, ()>,
-    closing: tokio::sync::watch::Receiver<bool>,
-    is_new: bool,
-    /// Nothing more can come.
-    is_over: bool,
-    _permit: OwnedSemaphorePermit,
-}
-
-impl Streaming {
-    /// The next bytes; none at the end.
-    async fn next(&mut self) -> Option<Bytes> {
-        if std::mem::take(&mut self.is_new) {
-            return Some(Bytes::from_static(HELLO));
-        }
-        if self.is_over {
-            return None;
-        }
-        loop {
-            let change = tokio::select! { biased;
-                _ = self.closing.wait_for(|is_closing| *is_closing) => return None,
-                () = &mut self.end => return None,
-                change = self.changes.next() => change?,
-                () = &mut self.heartbeat => {
-                    self.heartbeat = self.reader.door.clock.sleep(HEARTBEAT);
-                    return Some(Bytes::from_static(ALIVE));
-                }
-            };
-            // Too slow, or the store is gone: the client comes back with the last id it has.
-            let change = change.ok()?;
-            if let Some(frame) = self.reader.frame(&change).await {
-                self.is_over = self.reader.filter.id.is_some() && change.act == Act::Removed;
-                self.heartbeat = self.reader.door.clock.sleep(HEARTBEAT);
-                return Some(frame);
-            }
-        }
-    }
-}
-
-impl Reader {
-    /// The event of a change; none if it is not for this stream.
+#[async_trait]
+impl stream::Reader for Reader {
     async fn frame(&self, change: &Change) -> Option<Bytes> {
         let id = index::id_of(&change.object)?;
         if !self.filter.takes(change, id) || !self.may_read(&change.object.key().kind).await {
             return None;
         }
         let kind = event_type(change);
-        let data = self.data(kind, id, change).await;
-        Some(format!("id: {}\nevent: {kind}\ndata: {data}\n\n", change.revision).into())
+        Some(stream::event(change, kind, &self.data(kind, id, change).await))
     }
 
+    fn is_last(&self, change: &Change) -> bool {
+        self.filter.id.is_some() && change.act == Act::Removed
+    }
+}
+
+impl Reader {
     async fn may_read(&self, kind: &GroupKind) -> bool {
         // A kind that is gone meanwhile was called this.
         let plural = self
@@ -275,6 +187,17 @@ mod tests {
             let request = request.body(()).unwrap();
             is_asked_for(request.method(), request.uri().query(), request.headers())
         }
+    }
+
+    #[test]
+    fn a_slash_at_the_end_does_not_make_a_stream_a_request_that_ends() {
+        for path in ["/api/v1/events", "/api/v1/resources/7/events", "/inventory/v1/watch"] {
+            for uri in [path.to_owned(), format!("{path}/")] {
+                let uri: Uri = uri.parse().unwrap();
+                assert!(is_stream(&Method::GET, &uri, &HeaderMap::new()), "{uri}");
+            }
+        }
+        assert!(!is_stream(&Method::GET, &"/api/v1/resources/7/".parse().unwrap(), &HeaderMap::new()));
     }
 
     #[test]

@@ -2,18 +2,21 @@
 //!
 //! One counter for each sort of thing. A number is given out once, whatever becomes of the thing: a
 //! counter is written down ahead of what it gives out, and what was not given out is taken back only by
-//! who stops in an orderly way.
+//! who stops in an orderly way. Replicas take turns: each draws from numbers that were written down for it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use concert_store::{Fence, ItemKey, Local, Result, Work};
+use concert_store::{Error, Fence, ItemKey, Local, Result, Work};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
 
 /// Numbers written down at once: a thousand creations cost sixteen writes, a crash leaves a gap of sixty
 /// at most.
 const AHEAD: u64 = 64;
+
+/// Tries at a turn that other replicas keep taking.
+const TRIES_MAX: usize = 16;
 
 /// Whose the rows are.
 const CONTROLLER: &str = "no8s/ids";
@@ -62,10 +65,24 @@ impl Ids {
     ///
     /// # Errors
     /// [`concert_store::Error::Unavailable`], [`concert_store::Error::Full`];
-    /// [`concert_store::Error::Fenced`] if another process counts on the same store.
+    /// [`concert_store::Error::Fenced`] if somebody else counts on a store that is not to be shared.
     pub async fn draw(&self, sort: &str) -> Result<u64> {
         let mut counters = self.0.counters.lock().await;
-        let counter = self.counter(&mut counters, sort).await?;
+        let mut tries = TRIES_MAX;
+        loop {
+            match self.next(&mut counters, sort).await {
+                // Another replica has counted on since: these numbers are at an end, and we take others.
+                Err(Error::Fenced { .. }) if self.0.store.is_shared() && tries > 0 => {
+                    tries -= 1;
+                    counters.remove(sort);
+                }
+                drawn => return drawn,
+            }
+        }
+    }
+
+    async fn next(&self, counters: &mut BTreeMap<String, Counter>, sort: &str) -> Result<u64> {
+        let counter = self.counter(counters, sort).await?;
         if counter.next == counter.end {
             let end = counter.end + AHEAD;
             self.0.store.save(&counter.fence, Row { next: end }.bytes()).await?;
@@ -80,6 +97,10 @@ impl Ids {
     /// # Errors
     /// As [`Ids::draw`].
     pub async fn is_given(&self, sort: &str, id: u64) -> Result<bool> {
+        if self.0.store.is_shared() {
+            let row = self.0.store.read(&item_of(sort)).await?;
+            return Ok(id > 0 && id < next_of(row.map(|row| row.body))?);
+        }
         let mut counters = self.0.counters.lock().await;
         Ok(id > 0 && id < self.counter(&mut counters, sort).await?.next)
     }
@@ -89,7 +110,9 @@ impl Ids {
         let counters = std::mem::take(&mut *self.0.counters.lock().await);
         for (sort, counter) in counters {
             let saved = self.0.store.save(&counter.fence, Row { next: counter.next }.bytes()).await;
-            if let Err(error) = saved {
+            if let Err(error) = saved
+                && !self.0.store.is_shared()
+            {
                 tracing::warn!(sort, %error, "numbers that were not given out are lost");
             }
         }
@@ -101,23 +124,27 @@ impl Ids {
         sort: &str,
     ) -> Result<&'a mut Counter> {
         if !counters.contains_key(sort) {
-            let item = ItemKey { controller: CONTROLLER.into(), item: sort.into() };
+            let item = item_of(sort);
             let row = self.0.store.read(&item).await?;
             let (seen, body) = row.map_or((0, None), |row| (row.fence, Some(row.body)));
-            let next = match body {
-                None => 1,
-                Some(body) => {
-                    let row: Row = serde_json::from_slice(&body)
-                        .map_err(|error| concert_store::Error::Unavailable(error.into()))?;
-                    row.next
-                }
-            };
+            let next = next_of(body)?;
             let end = next + AHEAD;
             let fence = self.0.store.claim(&item, seen, Row { next: end }.bytes()).await?;
             counters.insert(sort.to_owned(), Counter { fence, next, end });
         }
         Ok(counters.get_mut(sort).expect("it was there or put there"))
     }
+}
+
+fn item_of(sort: &str) -> ItemKey {
+    ItemKey { controller: CONTROLLER.into(), item: sort.into() }
+}
+
+/// What a row says; the first number where there is none.
+fn next_of(body: Option<bytes::Bytes>) -> Result<u64> {
+    let Some(body) = body else { return Ok(1) };
+    let row: Row = serde_json::from_slice(&body).map_err(|error| Error::Unavailable(error.into()))?;
+    Ok(row.next)
 }
 
 #[cfg(test)]

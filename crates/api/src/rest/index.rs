@@ -14,6 +14,8 @@ use super::ids::{self, Ids};
 
 /// Numbers kept: 64 bytes each, so this is some megabytes; beyond it the map starts anew.
 const KNOWN_MAX: usize = 100_000;
+/// Objects that a search reads at a time.
+const PAGE: usize = 1_000;
 
 /// Where resources are, by number.
 #[derive(Default)]
@@ -56,8 +58,36 @@ impl Index {
         if !ids.is_given(ids::RESOURCES, id).await? {
             return Ok(None);
         }
-        let found = search(store, id).await?;
-        found.iter().for_each(|it| self.note(it));
+        self.search(store, id).await
+    }
+
+    /// Looks for a number among all resources, and takes note of all that it comes across: who asks for one
+    /// after a start asks for others soon, and a search for each would look at everything each time.
+    async fn search(&self, store: &Local, id: u64) -> Result<Option<Encoded>, Error> {
+        let mut found = None;
+        for kind in kinds(store) {
+            let mut page = PageRequest { limit: Some(PAGE), token: None };
+            loop {
+                let read = match store.list(&Query::all(kind.clone()), &page).await {
+                    Ok(read) => read,
+                    Err(Error::UnknownKind { .. }) => break,
+                    Err(error) => return Err(error),
+                };
+                for object in read.items {
+                    self.note(&object);
+                    if id_of(&object) == Some(id) {
+                        found = Some(object);
+                    }
+                }
+                match read.next {
+                    Some(token) => page.token = Some(token),
+                    None => break,
+                }
+            }
+            if found.is_some() {
+                break;
+            }
+        }
         Ok(found)
     }
 }
@@ -99,4 +129,40 @@ pub async fn by_label(store: &Local, kind: GroupKind, id: u64) -> Result<Option<
 /// The number of an object.
 pub fn id_of(object: &Encoded) -> Option<u64> {
     object.head().labels.get(names::ID)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use concert_model::Object;
+    use concert_store::By;
+    use serde_json::json;
+
+    use super::*;
+    use crate::rest::fixtures::World;
+
+    #[tokio::test]
+    async fn one_search_finds_all_that_is_there() {
+        let world = World::new().await;
+        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+        let definition = json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": "dnsrecords.no8s.concert.dev"},
+            "spec": {"group": "no8s.concert.dev", "scope": "Cluster",
+                "names": {"kind": "DnsRecord", "plural": "dnsrecords"},
+                "versions": [{"name": "v1", "served": true, "storage": true,
+                    "schema": {"openAPIV3Schema": schema}}]},
+        });
+        let (by, ids) = (By::actor("test"), Ids::new(world.store.clone()));
+        world.store.create(Object::from_value(definition).unwrap(), &by).await.unwrap();
+        for _ in 0..3 {
+            let id = ids.draw(ids::RESOURCES).await.unwrap();
+            let object = json!({"apiVersion": "no8s.concert.dev/v1", "kind": "DnsRecord",
+                "metadata": {"name": format!("r{id}"), "labels": {names::ID: id.to_string()}}});
+            world.store.create(Object::from_value(object).unwrap(), &by).await.unwrap();
+        }
+        let index = Index::default();
+        let found = index.find(&world.store, &ids, 2).await.unwrap().unwrap();
+        assert_eq!(&*found.key().name, "r2");
+        assert_eq!(index.known.read().unwrap().len(), 3);
+    }
 }

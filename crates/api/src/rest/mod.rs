@@ -4,7 +4,7 @@
 //! and everything is written through the one path that all doors share. `door` says which request is for
 //! whom, `routes` is the table of all of them; `types`, `resources`, `events`, `plugins` and `cluster`
 //! answer; `auth`, `users`, `roles` and `webhooks` are an annex of it; `admit` is what the write path asks;
-//! `draft7` knows schemas.
+//! `draft7` knows schemas, `stream` sends changes as they happen.
 
 pub mod admit;
 pub mod auth;
@@ -27,6 +27,7 @@ mod records;
 mod resources;
 mod roles;
 mod routes;
+pub(crate) mod stream;
 pub mod types;
 mod users;
 pub mod view;
@@ -36,7 +37,7 @@ pub use admit::Webhooks;
 pub use auth::{Accounts, BadAdmin, FirstAdmin};
 pub use body::Fields;
 pub use call::Call;
-pub use cluster::Node;
+pub use cluster::{Company, Node, Seat};
 pub use door::{Annex, Parts};
 pub use error::{Error, Wrong};
 pub use ids::Ids;

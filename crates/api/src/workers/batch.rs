@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::claim::item;
 use super::door::{Inner, answer};
+use super::entry;
 use super::op::Op;
 use crate::auth::User;
 use crate::kube::Body;
@@ -50,7 +51,13 @@ impl Inner {
 
     async fn write(&self, user: &User, worker: &str, write: &Value) -> Result<Value, Error> {
         let (item, fence) = under(write)?;
-        self.act(user, worker, &item, fence, Op::read(write)?).await
+        let op = Op::read(write)?;
+        if entry::is_meant(&item) && !matches!(op, Op::Release) {
+            return Err(Error::unprocessable(
+                "of an entry there are results, and only release is written here",
+            ));
+        }
+        self.act(user, worker, &item, fence, op).await
     }
 }
 

@@ -10,6 +10,7 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::door::{Inner, answer};
+use super::entry;
 use crate::auth::User;
 use crate::kube::Body;
 use crate::rest::{Error, Fields};
@@ -50,7 +51,10 @@ impl Inner {
             id: id.map(Arc::from),
         };
         let claimed = self.parts.board.claim(worker, ask).await;
-        let items: Vec<Value> = claimed.iter().map(|it| self.lent(it)).collect();
+        let (entries, resources): (Vec<Claimed>, Vec<Claimed>) =
+            claimed.into_iter().partition(|it| entry::is_meant(&it.item));
+        let mut items: Vec<Value> = resources.iter().map(|it| self.lent(it)).collect();
+        items.extend(self.lent_entries(worker, &entries).await?);
         Ok(answer(StatusCode::OK, &json!({"items": items})))
     }
 
@@ -80,11 +84,17 @@ impl Inner {
     }
 
     fn lent(&self, it: &Claimed) -> Value {
-        let reasons = it.reasons.to_string();
-        let reasons: Vec<&str> = reasons.split(", ").filter(|it| !it.is_empty()).collect();
-        json!({
+        lent(it, (self.parts.show)(&it.object))
+    }
+}
+
+/// An item as its host is told of it.
+pub(super) fn lent(it: &Claimed, object: Value) -> Value {
+    let reasons = it.reasons.to_string();
+    let reasons: Vec<&str> = reasons.split(", ").filter(|it| !it.is_empty()).collect();
+    json!({
             "item": it.item,
-            "object": (self.parts.show)(&it.object),
+            "object": object,
             "lease": {
                 "token": format!("{}-{}", it.item, it.fence),
                 "fence": it.fence,
@@ -92,8 +102,7 @@ impl Inner {
             },
             "attempt": it.attempt,
             "reasons": reasons,
-        })
-    }
+    })
 }
 
 /// What an item is called; a number is as good as its text.

@@ -6,12 +6,13 @@ use async_trait::async_trait;
 use concert_engine::workers::{Board, Stale};
 use concert_model::Object;
 use concert_model::no8s::Rules;
-use concert_store::{Chance, Clock, Local};
+use concert_store::{Chance, Clock, Local, Store};
 use http::{Method, Response, StatusCode};
 use serde_json::Value;
 use tokio::sync::Mutex;
 
 use crate::auth::{Access, Gate, User};
+use crate::inventory::Minting;
 use crate::kube::Body;
 use crate::kube::answer::{text, whole};
 use crate::rest::error::NOT_PERMITTED;
@@ -42,6 +43,17 @@ pub struct Parts {
     pub show: Show,
     /// What waits for hosts.
     pub waiting: Waiting,
+    /// The inventory that component reconcilers work with.
+    pub fleet: Fleet,
+}
+
+/// The inventory, here or elsewhere.
+#[derive(Clone)]
+pub struct Fleet {
+    /// Where grants are.
+    pub inventory: Arc<dyn Store>,
+    /// Makes the tokens that come with items.
+    pub minting: Arc<dyn Minting>,
 }
 
 /// The routes of workers. Cheap to clone.

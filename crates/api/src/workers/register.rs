@@ -10,7 +10,9 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::door::{Inner, answer};
+use super::{component, entry};
 use crate::auth::User;
+use crate::inventory::ensure;
 use crate::kube::Body;
 use crate::rest::{Error, Fields};
 
@@ -46,13 +48,22 @@ impl Inner {
             fields.refuse("name", "name must consist of letters, digits, '-', '_' or '.'");
         }
         let host = fields.text("host_id");
-        let spec = spec(&mut fields, worker);
+        let mut spec = spec(&mut fields, worker);
+        let grant = component::read(&mut fields, &mut spec);
         fields.check()?;
         let turn = self.registering.lock().await;
         let others = self.workers().await?;
         let known = others.iter().find(|it| called(it) == worker);
         self.permit(user, if known.is_some() { "update" } else { "create" }, worker).await?;
         check_claims(worker, &spec, &others)?;
+        let watched = component::watched(&spec);
+        match &grant {
+            Some(grant) => {
+                entry::check_reading(worker, grant, &watched)?;
+                ensure(&*self.parts.fleet.inventory, &self.parts.gate, user, worker, grant).await?;
+            }
+            None => self.permit_reading(worker, &watched).await?,
+        }
         let (object, code) = self.store_worker(user, worker, known, spec).await?;
         drop(turn);
         if let Some(host) = host {
@@ -138,6 +149,7 @@ impl Inner {
         for (field, stored, _) in NUMBERS {
             shown[field] = worker.spec()[stored].clone();
         }
+        component::show(worker.spec(), &mut shown);
         shown
     }
 }
@@ -166,8 +178,11 @@ fn handles(fields: &mut Fields<'_>) -> Vec<Value> {
         let stored = match (text("resource_type"), text("action")) {
             (Some(name), None) if names::check_type_name(name).is_ok() => json!({"resourceType": name}),
             (None, Some(action)) if name::check_label_value(action).is_ok() => json!({"action": action}),
+            (None, None) if text("kind").is_some_and(|it| name::check_label(it).is_ok()) => {
+                json!({"entryKind": handle["kind"]})
+            }
             _ => {
-                fields.refuse("handles", "each must have a resource_type or an action");
+                fields.refuse("handles", "each must have a resource_type, an action, or a kind of entries");
                 return Vec::new();
             }
         };
@@ -182,9 +197,10 @@ fn handles(fields: &mut Fields<'_>) -> Vec<Value> {
 
 fn handles_shown(spec: &Value) -> Vec<Value> {
     let list = spec["handles"].as_array().map_or(&[][..], Vec::as_slice);
-    let shown = |it: &Value| match it["action"].as_str() {
-        Some(action) => json!({"action": action}),
-        None => json!({"resource_type": it["resourceType"], "version": it["version"]}),
+    let shown = |it: &Value| match (it["action"].as_str(), it["entryKind"].as_str()) {
+        (Some(action), _) => json!({"action": action}),
+        (None, Some(kind)) => json!({"kind": kind}),
+        (None, None) => json!({"resource_type": it["resourceType"], "version": it["version"]}),
     };
     list.iter().map(shown).collect()
 }

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use concert_engine::Wait;
 use concert_engine::workers::Report;
+use concert_engine::{Seen, Wait};
+use concert_model::ResourceVersion;
 use concert_model::no8s::{self, Phase};
 use concert_store::Store;
 use http::{Response, StatusCode};
@@ -11,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::batch::{list, under};
 use super::door::{Inner, answer};
+use super::entry;
 use super::op::Op;
 use crate::auth::User;
 use crate::kube::Body;
@@ -26,6 +28,11 @@ impl Inner {
 
     async fn result(&self, user: &User, worker: &str, result: &Value) -> Result<Value, Error> {
         let (item, fence) = under(result)?;
+        if entry::is_meant(&item) {
+            let report = entry::report(result)?;
+            self.permit_reading(worker, &entry::awaited(&report)).await?;
+            return self.act(user, worker, &item, fence, Op::Result(report)).await;
+        }
         let mut fields = Fields::of(result)?;
         let outcome = fields.choice("outcome", &["ready", "requeue", "not_ready", "failed"]);
         if outcome.is_none() && !fields.is_noted("outcome") {
@@ -33,7 +40,11 @@ impl Inner {
         }
         let message = fields.text("message").unwrap_or_default().to_owned();
         let observed = fields.integer("observed_generation");
+        let class = fields.choice("error_class", &["transient", "terminal"]);
         let after = fields.number("retry_after").filter(|it| *it >= 0.0);
+        if !result["status"].is_null() {
+            fields.refuse("status", "status of a resource follows from outcome: send conditions and outputs");
+        }
         let outputs = fields.object("outputs").cloned();
         let conditions = fields.list("conditions").unwrap_or_default();
         let waits_for = fields.list("waits_for").unwrap_or_default();
@@ -48,6 +59,8 @@ impl Inner {
             fields.absorb(inner);
         }
         fields.check()?;
+        // Before anything is written: what makes no sense changes nothing.
+        let waits = if outcome == Some("not_ready") { self.waits(waits_for).await? } else { Vec::new() };
         let phase = match outcome {
             Some("ready") => Phase::Ready,
             Some("failed") => Phase::Failed,
@@ -58,35 +71,31 @@ impl Inner {
         for op in ops {
             self.act(user, worker, &item, fence, op).await?;
         }
-        let waits = if outcome == Some("not_ready") { self.waits(waits_for).await? } else { Vec::new() };
         let requeue_after = after.and_then(|it| Duration::try_from_secs_f64(it).ok());
-        let report = Report {
-            success: Some(phase != Phase::Failed),
-            message,
-            requeue_after,
-            waits,
-            details: Default::default(),
-        };
+        let details = class.map(|it| ("error_class".to_owned(), json!(it))).into_iter().collect();
+        let success = Some(phase != Phase::Failed);
+        let report = Report { success, message, requeue_after, waits, details };
         self.act(user, worker, &item, fence, Op::Result(report)).await
     }
 
-    /// What is waited for, as it is now: a change from here on wakes the item.
+    /// What is waited for, as the worker says it read it, or else as it is now: a change from there on wakes
+    /// the item, and one that has been already does so at once.
     async fn waits(&self, list: &[Value]) -> Result<Vec<Wait>, Error> {
         let mut waits = Vec::new();
         for wait in list {
-            if let Some(section) = wait["section"].as_str() {
-                waits.push(Wait::label(section, None));
-                continue;
-            }
             let id = wait["object"].as_str().and_then(|it| it.parse().ok()).or(wait["object"].as_u64());
             let Some(id) = id else {
                 return Err(Error::unprocessable("waits_for: object must be the id of a resource"));
             };
             let Some(key) = self.find(id).await? else { continue };
             let object = self.parts.store.get(&key).await?;
-            waits.push(match wait["condition"].as_str() {
-                Some(condition) => Wait::condition_of(&object, condition),
-                None => Wait::change_of(&object),
+            waits.push(match (wait["condition"].as_str(), wait["resource_version"].as_str()) {
+                (Some(condition), _) => Wait::condition_of(&object, condition),
+                (None, None) => Wait::change_of(&object),
+                (None, Some(read)) => {
+                    let (uid, resource_version) = (object.head().uid.clone(), ResourceVersion(read.into()));
+                    Wait::Object { key, seen: Seen::At { uid, resource_version }, condition: None }
+                }
             });
         }
         Ok(waits)

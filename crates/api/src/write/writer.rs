@@ -19,10 +19,20 @@ pub enum Refused {
     Gate(#[from] Refusal),
     /// Somebody who is asked about objects of this kind says no.
     #[error(transparent)]
-    Denied(#[from] Denied),
+    Denied(Denied),
     /// The store will not.
     #[error(transparent)]
     Store(#[from] Error),
+}
+
+impl From<Denied> for Refused {
+    fn from(denied: Denied) -> Self {
+        match denied {
+            // Whoever is asked reads the store as well, and what that says needs no other words.
+            Denied::Store(error) => Self::Store(error),
+            other => Self::Denied(other),
+        }
+    }
 }
 
 /// Writes on behalf of users. Cheap to clone.

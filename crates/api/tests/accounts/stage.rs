@@ -112,6 +112,7 @@ impl Stage {
         let rest = rest::Parts {
             ids,
             node,
+            company: None,
             webhooks: Arc::new(Chain::new(store.clone(), clock.clone())),
             annexes: vec![Arc::new(accounts.clone())],
             admissions: vec![Arc::new(accounts.clone())],

@@ -224,3 +224,49 @@ fn labelled(name: &str) -> Object {
     object["metadata"]["namespace"] = json!("default");
     Object::from_value(object).unwrap()
 }
+
+#[tokio::test]
+async fn acting_as_somebody_else_needs_the_right_to_and_gives_theirs() {
+    let stage = Stage::guarded().await;
+    let jane = stage.token("jane").await;
+    allow(&stage, "bob", json!([rule("example.com", &["widgets"], &["list"])])).await;
+    let list = async |extra: &[(&str, &str)]| {
+        let headers = [&[("authorization", jane.as_str())][..], extra].concat();
+        stage.send("GET", WIDGETS, &headers, "").await
+    };
+    let as_bob = [("impersonate-user", "bob")];
+    let (code, _, message) = list(&as_bob).await.refusal();
+    assert_eq!(code, 403);
+    assert!(message.contains("User \"jane\" cannot impersonate resource \"users\""), "{message}");
+    let only_bob = json!([{"apiGroups": [""], "resources": ["users"], "verbs": ["impersonate"], "resourceNames": ["bob"]}]);
+    allow(&stage, "jane", only_bob).await;
+    list(&as_bob).await.expect(200);
+    // Without it she is herself again, and nobody else.
+    assert_eq!(list(&[]).await.refusal().0, 403);
+    assert_eq!(list(&[("impersonate-user", "root")]).await.refusal().0, 403);
+    let masters = [("impersonate-user", "bob"), ("impersonate-group", "system:masters")];
+    assert_eq!(list(&masters).await.refusal().0, 403);
+    let extra = [("impersonate-user", "bob"), ("impersonate-extra-scopes", "x")];
+    let (code, _, message) = list(&extra).await.refusal();
+    assert_eq!(code, 403);
+    assert!(message.contains("impersonate-extra-scopes is not supported"), "{message}");
+    let nobody = stage.send("GET", WIDGETS, &as_bob, "").await;
+    assert_eq!(nobody.refusal().0, 401);
+}
+
+#[tokio::test]
+async fn a_watch_as_somebody_else_ends_with_the_right_to_be_them() {
+    let stage = Stage::guarded().await;
+    let jane = stage.token("jane").await;
+    allow(&stage, "bob", json!([rule("example.com", &["widgets"], &["watch"])])).await;
+    allow(&stage, "jane", json!([rule("", &["users"], &["impersonate"])])).await;
+    let headers = [("authorization", jane.as_str()), ("impersonate-user", "bob")];
+    let response = stage.start("GET", &format!("{WIDGETS}?watch=true"), &headers, "").await;
+    assert_eq!(response.status(), 200);
+    let mut watch = Watch::new(response);
+    let key = ObjectKey::cluster(GroupKind::new(RBAC, "ClusterRoleBinding"), "jane");
+    stage.store.delete(&key, &Delete::default(), &By::actor("test")).await.unwrap();
+    stage.clock.advance(Duration::from_secs(3));
+    let last = watch.next().await.unwrap();
+    assert_eq!((&last["type"], &last["object"]["code"]), (&json!("ERROR"), &json!(403)), "{last}");
+}

@@ -58,7 +58,7 @@ async fn paths_behind_which_there_is_nothing() {
     stage.create("a").await;
     for path in [
         "/nothing",
-        "/openapi/v2",
+        "/openapi/v2/api",
         "/api/v2",
         "/apis/nobody.io",
         "/apis/example.com/v2",

@@ -1,7 +1,9 @@
 //! With authentication: who may do what, in the words of this door.
 
+use std::time::Duration;
+
 use concert_model::Object;
-use concert_store::{By, Store};
+use concert_store::{By, Delete, PageRequest, Query, Store};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
@@ -163,4 +165,40 @@ async fn plugins_are_for_those_who_may_list_workers() {
     }
     allow(&stage, "jane", "concert.dev", &["list"]).await;
     send_as(&stage, &jane, "GET", "/api/v1/plugins/actions", &json!({})).await.expect(200);
+}
+
+#[tokio::test]
+async fn acting_as_somebody_else_works_at_this_door_too() {
+    let stage = Stage::guarded().await;
+    let jane = stage.token("jane", &[]).await;
+    allow(&stage, "bob", "no8s.concert.dev", &["get", "list"]).await;
+    let headers = [("authorization", jane.as_str()), ("impersonate-user", "bob")];
+    let (code, detail) = stage.send("GET", RESOURCES, &headers, "").await.refusal();
+    assert_eq!(code, 403);
+    assert!(detail.contains("cannot impersonate resource \"users\""), "{detail}");
+    allow(&stage, "jane", "", &["impersonate"]).await;
+    stage.send("GET", RESOURCES, &headers, "").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_its_token() {
+    let stage = Stage::guarded().await;
+    let root = stage.token("root", &["system:masters"]).await;
+    send_as(&stage, &root, "POST", RESOURCES, &record("a")).await.expect(201);
+    for path in ["/api/v1/events", "/api/v1/resources/1/events"] {
+        let token = stage.token("jane", &["system:masters"]).await;
+        let mut body = stage.start("GET", path, &[("authorization", &token)], "").await.into_body();
+        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), ": connected\n");
+        // As long as the token is there, it goes on.
+        stage.clock.advance(Duration::from_secs(16));
+        assert_eq!(body.frame().await.unwrap().unwrap().into_data().unwrap(), ": heartbeat\n");
+        let all = Query::all(concert_api::auth::token_kind());
+        for token in stage.store.list(&all, &PageRequest::whole()).await.unwrap().items {
+            if token.decode().spec()["user"] == "jane" {
+                stage.store.delete(token.key(), &Delete::default(), &By::actor("test")).await.unwrap();
+            }
+        }
+        stage.clock.advance(Duration::from_secs(3));
+        assert!(body.frame().await.is_none(), "{path}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stage::{RESOURCES, Stage, TYPES, dns_type, record, spec};
+use crate::stage::{RECORDS, RESOURCES, Stage, TYPES, dns_type, record, spec};
 
 #[tokio::test]
 async fn the_guides_resource_is_made() {
@@ -202,4 +202,17 @@ async fn history_tells_what_was_tried() {
     assert_eq!((&row["trigger_reason"], &row["duration_seconds"]), (&json!("spec_change"), &json!(1.5)));
     let limited = stage.get(&format!("{RESOURCES}/1/history?limit=1")).await.expect(200);
     assert_eq!(limited.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_name_that_is_taken_uses_up_no_number() {
+    let stage = Stage::new().await;
+    assert_eq!(stage.record("a").await["id"], 1);
+    for _ in 0..3 {
+        let (code, detail) = stage.post(RESOURCES, &record("a")).await.refusal();
+        assert_eq!((code, &*detail), (409, "Resource 'a' already exists"));
+    }
+    let taken = json!({"apiVersion": "no8s.concert.dev/v1", "kind": "DnsRecord", "metadata": {"name": "a"}, "spec": spec()});
+    assert_eq!(stage.post(RECORDS, &taken).await.expect(409)["reason"], "AlreadyExists");
+    assert_eq!(stage.record("b").await["id"], 2);
 }

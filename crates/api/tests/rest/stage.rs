@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use concert_api::audit::Audit;
 use concert_api::auth::{Gate, Keys, issue_for_user};
+use concert_api::inventory::Minter;
 use concert_api::kube::{Api, Limits, Parts};
 use concert_api::rest::{self, Accounts, Ids, Node, auth, view};
 use concert_api::workers::{self, Door};
@@ -99,6 +100,8 @@ impl Stage {
         let (store, clock, gate) = (&open.store, &open.clock, Gate::open());
         let board = Board::new(clock.clone());
         board.close();
+        let keys = Keys::new(b"a secret", Duration::from_secs(3600));
+        let minter = Minter::new(store.clone(), keys, clock.clone(), "http://127.0.0.1");
         let workers = Door::new(workers::Parts {
             store: store.clone(),
             gate: gate.clone(),
@@ -108,6 +111,7 @@ impl Stage {
             rules: Default::default(),
             show: Arc::new(view::resource),
             waiting: Arc::new(|_| 0),
+            fleet: workers::Fleet { inventory: Arc::new(store.clone()), minting: Arc::new(minter) },
         });
         let accounts = Accounts::new(auth::Parts {
             store: store.clone(),
@@ -195,6 +199,7 @@ fn api(
     let mut rest = rest::Parts {
         ids: ids.clone(),
         node,
+        company: None,
         annexes: Vec::new(),
         admissions: Vec::new(),
         webhooks: Arc::new(()),

@@ -85,6 +85,8 @@ fn report(error: &anyhow::Error) -> Exit {
 pub fn hint(error: &anyhow::Error) -> String {
     let advice = error.chain().find_map(|it| it.downcast_ref::<Advice>()).map(|it| it.hint.clone());
     let advice = advice.or_else(|| error.chain().find_map(|it| it.downcast_ref::<Error>()).map(Error::hint));
+    let serving = || error.chain().find_map(|it| it.downcast_ref::<concert_server::serve::Error>());
+    let advice = advice.or_else(|| serving().map(|it| it.hint().into_owned()));
     advice.unwrap_or_else(|| "concert --help".to_owned())
 }
 

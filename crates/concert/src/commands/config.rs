@@ -1,5 +1,7 @@
 //! `concert config check`: says what `serve` would be told, or what is wrong with it.
 
+use concert_server::serve::Storage;
+
 use super::Run;
 use super::serve::Settings;
 use crate::client::Flags;
@@ -32,8 +34,12 @@ impl Run for Config {
         };
         let names: Vec<&str> = config.providers.providers.iter().map(|it| it.name.as_str()).collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+        let store = match &config.storage {
+            Storage::Folder => "in the data directory".to_owned(),
+            Storage::Database(address, _) => address.to_string(),
+        };
         print::out(&format!(
-            "data directory  {}\nAPI             {}\nTLS             {tls}\nadmin           {}\nproviders       {names}\n",
+            "data directory  {}\nstore           {store}\nAPI             {}\nTLS             {tls}\nadmin           {}\nproviders       {names}\n",
             config.data_dir.display(),
             config.listen,
             config.admin_listen,

@@ -46,6 +46,13 @@ metadata: {name: letters, namespace: default}
 spec: {forProvider: {region: here, size: 1}}
 ";
 const BUCKETS: usize = 3;
+/// What a stranger may declare next.
+const OWN: &str = "\
+apiVersion: cloud.concert.dev/v1alpha1
+kind: Bucket
+metadata: {name: mine, namespace: default}
+spec: {forProvider: {region: here, size: 2}}
+";
 
 /// What the platform team of the second half ships, and what the application team claims.
 const CLAIMABLE: [&str; 9] = [
@@ -226,7 +233,8 @@ fn invite(folder: &Path) {
     say(&format!(
         "\nIt goes on to serve. In another terminal:\n  export KUBECONFIG={}\n  concert get buckets          # or kubectl\n  \
          concert explain bucket/photos\n  concert explain rediscluster/app-redis\n  kubectl edit bucket photos   # make it larger, and see the cloud follow\n  \
-         kubectl delete bucket music\nCtrl-C ends it and removes everything.",
+         kubectl delete bucket music\nA bucket of your own:\n\nkubectl apply -f - <<END\n{OWN}END\n\n  \
+         kubectl wait --for=condition=Ready bucket/mine\n  concert explain bucket/mine\nCtrl-C ends it and removes everything.",
         kubeconfig.display()
     ));
 }

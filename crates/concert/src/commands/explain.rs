@@ -1,14 +1,14 @@
 //! `concert explain`: why an object is not ready, in one sentence, and the chain below it.
 
-use concert_model::Object;
+use concert_model::{Address, GroupVersionKind, Object, ObjectKey};
 use concert_server::Clock as _;
-use concert_server::explain::{Explanation, Facts, explain};
+use concert_server::explain::{Explanation, Facts, Related, Relation, State, explain};
 use serde_json::Value;
 
 use super::objects::meant_one;
 use super::{Run, events};
 use crate::cli::say;
-use crate::client::{Ask, Flags, Resource, Session};
+use crate::client::{Ask, Flags, Kinds, Resource, Session, Target};
 use crate::exit::Exit;
 use crate::print::{self, Output};
 
@@ -28,7 +28,18 @@ impl Run for Explain {
 
     fn run(self, flags: &Flags) -> anyhow::Result<Exit> {
         Session::run(flags, async |session| {
-            let (resource, name) = meant_one(&session, &self.what).await?;
+            let (resource, name) = match meant_one(&session, &self.what).await {
+                Ok(meant) => meant,
+                // The inventory may be elsewhere, and the mothership here.
+                Err(error) => match entry(&self.what) {
+                    Some(name) => {
+                        let answer = from_mothership(&session, &name, error).await?;
+                        print::out(&text(&answer, self.output))?;
+                        return Ok(Exit::Done);
+                    }
+                    None => return Err(error),
+                },
+            };
             let address = resource.object(session.namespace(), &name);
             // First, so that what does not exist is told apart from a server that does not explain, which
             // says of a part of an object that it does not know that there is no such object.
@@ -47,12 +58,64 @@ impl Run for Explain {
     }
 }
 
+/// The entry that is meant, if it is one.
+fn entry(arguments: &[String]) -> Option<String> {
+    let (kind, name) = Target::one(arguments).ok()?;
+    ["cluster", "clusters", "clusters.inventory.concert.dev"].contains(&kind.as_str()).then_some(name)
+}
+
+/// What a mothership tells of an entry whose kind this server does not serve; `unknown` says so.
+async fn from_mothership(session: &Session, entry: &str, unknown: anyhow::Error) -> anyhow::Result<Value> {
+    let address = Address::new("/mothership/v1/entries").step(entry).step("explain");
+    match session.value(&Ask::get(address)).await {
+        Ok(answer) => Ok(answer),
+        // Of an entry that is not there it says the same as a server without a mothership does of the path.
+        Err(error) if error.is_not_served() || error.is_not_found() => Err(unknown),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// What can be told without the engine.
 async fn from_outside(session: &Session, resource: &Resource, object: Value) -> anyhow::Result<Explanation> {
     let object = Object::from_value(object)?;
     let events = events::of_object(session, &resource.kind, object.namespace(), object.name()).await?;
-    let facts = Facts { events: events::told(&events), ..Facts::new(object, session.clock.now()) };
+    let mut facts = Facts { events: events::told(&events), ..Facts::new(object, session.clock.now()) };
+    if is_claim(&facts.object) {
+        facts.is_claim = true;
+        facts.related = named_by(session, &facts.object).await;
+    }
     Ok(explain(&facts))
+}
+
+/// Whether it has the shape of a claim: who may read one need not be able to read the definitions.
+fn is_claim(object: &Object) -> bool {
+    let spec = object.spec();
+    let says = |field: &str| spec.get(field).is_some_and(|it| !it.is_null());
+    let has_way = ["classRef", "classSelector", "resourceRef"].into_iter().any(says);
+    let is_bindable = object.status().get("bindingPhase").is_some();
+    !object.namespace().is_empty() && !says("forProvider") && (has_way || is_bindable)
+}
+
+/// The class and the managed resource of a claim, as far as the caller may read them.
+async fn named_by(session: &Session, claim: &Object) -> Vec<Related> {
+    let mut related = Vec::new();
+    for (field, relation) in [("classRef", Relation::Class), ("resourceRef", Relation::Managed)] {
+        let text = |of: &str| claim.spec()[field][of].as_str().unwrap_or_default();
+        let Ok(kind) = GroupVersionKind::parse(text("apiVersion"), text("kind")) else { continue };
+        let key = ObjectKey::cluster(kind.group_kind.clone(), text("name"));
+        related.push(match look(session, &kind, text("name")).await {
+            Ok(found) => Related::of(relation, key, found.as_ref()),
+            Err(_) => Related { relation, key, state: State::Unknown },
+        });
+    }
+    related
+}
+
+async fn look(session: &Session, kind: &GroupVersionKind, name: &str) -> anyhow::Result<Option<Object>> {
+    let kinds = Kinds::of_version(session, &kind.group_kind.group, &kind.version).await?;
+    let Some(resource) = kinds.0.iter().find(|it| *it.kind == *kind.group_kind.kind) else { return Ok(None) };
+    let found = session.find(&Ask::get(resource.object("", name))).await?;
+    Ok(found.map(Object::from_value).transpose()?)
 }
 
 fn text(answer: &Value, output: Output) -> String {
@@ -72,6 +135,19 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_claim_is_known_by_its_shape() {
+        let object = |spec: Value, status: Value| {
+            let whole = json!({"apiVersion": "a/v1", "kind": "A", "metadata": {"name": "a", "namespace": "n"},
+                "spec": spec, "status": status});
+            is_claim(&Object::from_value(whole).unwrap())
+        };
+        assert!(object(json!({"classRef": {"name": "c"}}), json!({})));
+        assert!(object(json!({}), json!({"bindingPhase": "Bound"})));
+        assert!(!object(json!({"size": 1}), json!({})));
+        assert!(!object(json!({"forProvider": {}, "classRef": {"name": "c"}}), json!({})), "it is managed");
+    }
 
     #[test]
     fn the_sentence_comes_first_and_nothing_steers_the_terminal() {

@@ -9,10 +9,13 @@ mod delete;
 mod demo;
 mod events;
 mod explain;
+mod fleet;
 mod get;
 mod history;
 mod kubeconfig;
 mod login;
+mod members;
+mod migrate_store;
 mod objects;
 mod plan;
 mod serve;
@@ -31,6 +34,7 @@ pub const ALL: &[Command] = &[
     Command::of::<config::Config>(),
     Command::of::<copies::Backup>(),
     Command::of::<copies::Restore>(),
+    Command::of::<migrate_store::MigrateStore>(),
     Command::of::<apply::Apply>(),
     Command::of::<get::Get>(),
     Command::of::<watch::Follow>(),
@@ -38,6 +42,8 @@ pub const ALL: &[Command] = &[
     Command::of::<events::Events>(),
     Command::of::<history::History>(),
     Command::of::<explain::Explain>(),
+    Command::of::<fleet::Fleet>(),
+    Command::of::<members::Members>(),
     Command::of::<plan::Plan>(),
     Command::of::<api_resources::ApiResources>(),
     Command::of::<login::Login>(),

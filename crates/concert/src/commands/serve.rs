@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
-use concert_server::serve::{Config, Layer, Plane};
+use concert_server::serve::{Config, Layer, Plane, StoreUrl};
 
 use super::Run;
 use crate::client::Flags;
@@ -16,8 +16,9 @@ pub struct Serve {
     #[command(flatten)]
     pub settings: Settings,
     /// What to log: error, warn, info, debug or trace, also per module (info,concert_engine=debug)
-    #[arg(long, value_name = "LEVEL", default_value = "info")]
-    log_level: String,
+    /// [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
     /// The form of log lines: text or json [default: text on a terminal, json otherwise]
     #[arg(long, value_name = "FORM", value_parser = ["text", "json"])]
     log_format: Option<String>,
@@ -30,6 +31,21 @@ pub struct Settings {
     /// Where the store, its key and the certificates are kept [default: ~/.local/share/concert]
     #[arg(long, value_name = "DIR")]
     data_dir: Option<PathBuf>,
+    /// Keep objects in this database, together with other replicas: postgres://USER:PASSWORD@HOST/DATABASE
+    #[arg(long, value_name = "URL")]
+    store: Option<String>,
+    /// Keys that the database is sealed with, the same for all replicas [default: concert.key of --data-dir]
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// With --store: one replica has all the work and the others stand by, instead of sharing it
+    #[arg(long)]
+    leader_election: bool,
+    /// With --store: where other replicas reach this one [default: the address of --listen]
+    #[arg(long, value_name = "URL")]
+    advertise: Option<String>,
+    /// With --store: how long others wait before they take the work of a replica that is gone [default: 15s]
+    #[arg(long, value_name = "DURATION")]
+    member_lease: Option<String>,
     /// Where the API is [default: 127.0.0.1:8000]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<String>,
@@ -63,9 +79,24 @@ pub struct Settings {
     /// How long one reconcile may take [default: 1m0s]
     #[arg(long, value_name = "DURATION")]
     reconcile_timeout: Option<String>,
+    /// Requests a second that one address may make, 0 for any number [default: 10000]
+    #[arg(long, value_name = "COUNT")]
+    client_rate: Option<u32>,
     /// The plugin host to run: auto (if one is installed), off, or a program [default: auto]
     #[arg(long, value_name = "auto|off|PATH")]
     plugins: Option<String>,
+    /// Run a part: inventory, or mothership with the inventory elsewhere [default: everything]
+    #[arg(long, value_name = "PART")]
+    only: Option<String>,
+    /// Where the inventory is, with --only mothership
+    #[arg(long, value_name = "URL")]
+    inventory: Option<String>,
+    /// A file with the token to get in there with, read again when it changes
+    #[arg(long, value_name = "FILE")]
+    inventory_token_file: Option<PathBuf>,
+    /// A file with the certificates to verify it with
+    #[arg(long, value_name = "FILE")]
+    inventory_ca: Option<PathBuf>,
 }
 
 impl Settings {
@@ -78,6 +109,11 @@ impl Settings {
         };
         let flags = Layer {
             data_dir: self.data_dir,
+            store: self.store.map(StoreUrl::from),
+            key_file: self.key_file,
+            leader_election: self.leader_election.then_some(true),
+            advertise: self.advertise,
+            member_lease: self.member_lease,
             listen: self.listen,
             admin_listen: self.admin_listen,
             dev: self.dev.then_some(true),
@@ -88,7 +124,12 @@ impl Settings {
             poll_interval: self.poll_interval,
             max_reconcile_rate: self.max_reconcile_rate,
             reconcile_timeout: self.reconcile_timeout,
+            client_rate: self.client_rate,
             plugins: self.plugins,
+            only: self.only,
+            inventory: self.inventory,
+            inventory_token_file: self.inventory_token_file,
+            inventory_ca: self.inventory_ca,
             ..Layer::default()
         };
         let variables = Layer::from_environment().map_err(concert_server::serve::Error::from)?;
@@ -102,10 +143,11 @@ impl Run for Serve {
     const ABOUT: &'static str = "Run a control plane: store, controllers and an API, in one folder";
 
     fn run(self, _: &Flags) -> anyhow::Result<Exit> {
-        let is_terminal = std::io::stderr().is_terminal();
-        let format = self.log_format.as_deref().unwrap_or(if is_terminal { "text" } else { "json" });
-        logs::start(&self.log_level, format)?;
         let config = self.settings.resolve()?;
+        let is_terminal = std::io::stderr().is_terminal();
+        let usual = if is_terminal { "text" } else { "json" };
+        let format = self.log_format.as_deref().or(config.log_format.as_deref()).unwrap_or(usual);
+        logs::start(self.log_level.as_deref().unwrap_or(&config.log_level), format)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(until_told(async |shutdown| Plane::new(config).run(shutdown).await))?;
         Ok(Exit::Done)

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::process::{Provider, Reconciler, config};
-use crate::world::{EXAMPLE, World, bucket, condition, external_name, is};
+use crate::world::{EXAMPLE, World, bucket, condition, eventually, external_name, is};
 
 #[test]
 fn an_orphan_stays_in_the_cloud_and_can_be_adopted_again() {
@@ -55,4 +55,37 @@ fn a_provider_config_stays_while_it_is_used() {
     world.wait_ready("bucket", "a");
     world.kubectl(&["delete", "bucket", "a", "--timeout=60s"]);
     world.wait_gone("clusterproviderconfig", "default");
+}
+
+#[test]
+fn a_deletion_in_the_foreground_does_not_wait_for_itself() {
+    let Some(world) = World::enter() else { return };
+    let provider = Provider::start(&world, &[]);
+    world.define_cloud();
+    let _reconciler = Reconciler::start_for(&world, &provider, &["--poll-interval", "1h"]);
+    let secret = json!({"writeConnectionSecretToRef": {"name": "a"}});
+    world.apply(&bucket("a", &secret));
+    world.wait_ready("bucket", "a");
+    world.kubectl(&["delete", "bucket", "a", "--cascade=foreground", "--timeout=60s"]);
+    assert_eq!((provider.count("live"), provider.count("deleted")), (0, 1));
+    world.wait_for("clusterproviderconfig", "default", "used by nobody", |it| it["status"]["users"] == 0);
+}
+
+#[test]
+fn an_object_without_its_provider_config_leaves_nothing_behind() {
+    let Some(world) = World::enter() else { return };
+    let provider = Provider::start(&world, &[]);
+    world.define_cloud();
+    let _reconciler = Reconciler::start_for(&world, &provider, &["--poll-interval", "1h"]);
+    world.apply(&bucket(
+        "a",
+        &json!({"providerConfigRef": {"kind": "ClusterProviderConfig", "name": "none"}}),
+    ));
+    world.wait_for("bucket", "a", "said to have no account", |it| is(it, "Synced", "False"));
+    assert_eq!(world.list("providerconfigusages").len(), 1);
+    world.kubectl(&["delete", "bucket", "a", "--timeout=60s"]);
+    eventually("the usage is gone", || match &world.list("providerconfigusages")[..] {
+        [] => Ok(()),
+        left => Err(format!("{left:?}")),
+    });
 }

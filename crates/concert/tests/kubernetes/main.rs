@@ -4,10 +4,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod chance;
+mod claims;
 mod crashes;
 mod declared;
 mod election;
 mod leaving;
+mod library;
 mod life;
 mod outage;
 mod planning;

@@ -62,6 +62,35 @@ fn objects_go_on_when_their_provider_is_killed_and_started_again() {
 }
 
 #[test]
+fn controllers_that_stay_say_when_their_provider_is_lost_and_back() {
+    let Some(world) = World::enter() else { return };
+    let truth = world.new_file("truth.jsonl");
+    let truth = truth.to_str().unwrap();
+    let mut provider = Provider::start(&world, &["--truth", truth]);
+    world.define_cloud();
+    let flags = ["--poll-interval", "2s", "--restart-on-provider-disconnect=false"];
+    let reconciler = Reconciler::start_for(&world, &provider, &flags);
+    reconciler.wait_ready();
+    world.apply(&bucket("before", &Value::Null));
+    world.wait_ready("bucket", "before");
+
+    provider.process.kill();
+    eventually("the probe names the provider", || match reconciler.readiness()? {
+        (status, why) if status != 200 && why.contains("provider example: ") => Ok(()),
+        (status, why) => Err(format!("{status} {why}")),
+    });
+    // Its controllers run on, so the object itself says so, by a poll.
+    world.wait_for("bucket", "before", "said to be out of reach", |it| is(it, "Synced", "False"));
+
+    let provider = Provider::start(&world, &["--truth", truth, "--address", &provider.address]);
+    reconciler.wait_ready();
+    world.wait_ready("bucket", "before");
+    world.apply(&bucket("after", &Value::Null));
+    world.wait_ready("bucket", "after");
+    assert_eq!((provider.count("live"), provider.count("doubles")), (2, 0));
+}
+
+#[test]
 fn the_numbers_have_the_names_of_the_specification() {
     let Some(world) = World::enter() else { return };
     let provider = Provider::start(&world, &[]);

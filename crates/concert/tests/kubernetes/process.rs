@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 
+pub use concert_testbed::workspace;
 use serde_json::Value;
 
 use crate::web;
@@ -76,7 +76,7 @@ pub struct Provider {
 impl Provider {
     /// Starts one with further flags.
     pub fn start(world: &World, flags: &[&str]) -> Self {
-        let mut command = Command::new(example_provider());
+        let mut command = Command::new(concert_testbed::program("concert-provider-example").unwrap());
         command.args(["--control", "127.0.0.1:0"]).args(flags);
         if !flags.contains(&"--address") {
             command.args(["--address", "127.0.0.1:0"]);
@@ -188,35 +188,4 @@ pub fn config(providers: &[Declared<'_>]) -> Value {
         provider
     };
     serde_json::json!({"providers": providers.iter().map(one).collect::<Vec<_>>()})
-}
-
-/// The program of the example provider. Cargo builds it along with the whole workspace but not for the
-/// tests of this crate alone, so it is asked to make sure.
-fn example_provider() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| build("concert-provider-example"))
-}
-
-#[expect(clippy::disallowed_methods, reason = "what Cargo told this process is not meant for another Cargo")]
-fn build(package: &str) -> PathBuf {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(cargo);
-    let prefixes = ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"];
-    let is_ours = |name: &str| prefixes.iter().any(|prefix| name.starts_with(prefix));
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_ours)) {
-        command.env_remove(name);
-    }
-    command.args(["build", "--quiet", "--package", package, "--bin", package, "--message-format", "json"]);
-    let output = command.current_dir(workspace()).stderr(Stdio::inherit()).output().unwrap();
-    assert!(output.status.success(), "cargo cannot build {package}: {}", output.status);
-    let text = String::from_utf8(output.stdout).unwrap();
-    let messages = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-    let mut programs = messages.filter_map(|it| it["executable"].as_str().map(PathBuf::from));
-    programs.next().expect("cargo says where it put the program")
-}
-
-pub fn workspace() -> PathBuf {
-    // Tests run in the folder of their package. A path from the build would be another clone's if both
-    // share their build cache.
-    Path::new("../..").canonicalize().expect("the workspace is there")
 }

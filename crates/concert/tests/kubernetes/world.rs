@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use concert_testbed::{Cluster, Options};
@@ -40,9 +40,9 @@ pub fn pass(time: Duration) {
     std::thread::sleep(time);
 }
 
-/// The cluster while one test has it for itself, without any kind defined.
+/// A cluster while one test has it for itself, without any kind defined.
 pub struct World {
-    cluster: &'static Cluster,
+    cluster: Arc<Cluster>,
     folder: tempfile::TempDir,
     files: AtomicUsize,
     _turn: MutexGuard<'static, ()>,
@@ -51,25 +51,38 @@ pub struct World {
 impl World {
     /// None where there can be no cluster, which was said on stderr.
     pub fn enter() -> Option<Self> {
-        static TURN: Mutex<()> = Mutex::new(());
-        static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
-        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        let options = Options { with_controllers: true, ..Options::default() };
-        let cluster = CLUSTER.get_or_init(|| Cluster::start_with(&options).unwrap()).as_ref()?;
-        let folder = tempfile::tempdir().unwrap();
-        let world = Self { cluster, folder, files: AtomicUsize::default(), _turn: turn };
+        static CLUSTER: OnceLock<Option<Arc<Cluster>>> = OnceLock::new();
+        let world = Self::of(|| CLUSTER.get_or_init(start).clone())?;
         world.clear();
         Some(world)
+    }
+
+    /// The same with a cluster of its own, for those who define more kinds than others should have to
+    /// wait for until they are gone.
+    pub fn apart() -> Option<Self> {
+        Self::of(start)
+    }
+
+    fn of(cluster: impl FnOnce() -> Option<Arc<Cluster>>) -> Option<Self> {
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let (cluster, folder) = (cluster()?, tempfile::tempdir().unwrap());
+        Some(Self { cluster, folder, files: AtomicUsize::default(), _turn: turn })
     }
 
     /// Removes what another test has left, also if that has failed halfway.
     fn clear(&self) {
         let names = self.kubectl(&["get", "crds", "-o", "name"]);
         let ours = |name: &&str| GROUPS.iter().any(|group| name.ends_with(group));
-        for name in names.lines().filter(ours) {
+        let ours: Vec<&str> = names.lines().filter(ours).collect();
+        if ours.is_empty() {
+            return;
+        }
+        // All at once: each takes its time. What is being deleted has no deletion to wait for without a
+        // reconciler.
+        self.kubectl(&[&["delete"], &ours[..], &["--wait=false"]].concat());
+        for name in ours {
             let resource = name.rsplit('/').next().unwrap();
-            // What is being deleted has no deletion to wait for without a reconciler.
-            self.kubectl(&["delete", name, "--wait=false"]);
             eventually("the kind is gone", || {
                 if !self.exists(&["get", name]) {
                     return Ok(());
@@ -183,6 +196,11 @@ impl World {
             Some(object) => Err(object.to_string()),
         });
     }
+}
+
+fn start() -> Option<Arc<Cluster>> {
+    let options = Options { with_controllers: true, ..Options::default() };
+    Cluster::start_with(&options).unwrap().map(Arc::new)
 }
 
 /// A condition of an object, null if it has none of the type.

@@ -46,6 +46,21 @@ fn built_in_kinds_are_applied_twice() {
 }
 
 #[test]
+fn lists_are_taken_and_their_items_checked() {
+    let Some(plane) = Plane::start() else { return };
+    plane.define_widgets();
+    let map =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "default"}});
+    let list = |size: serde_json::Value| {
+        let items = [map.clone(), widget("a", &json!({"size": size}))];
+        json!({"apiVersion": "v1", "kind": "List", "items": items})
+    };
+    assert_eq!(plane.apply(&list(json!(1))), "configmap/m created\nwidget.test.concert.dev/a created\n");
+    let error = plane.refused(&["apply", "-f", "-"], &list(json!("large")).to_string());
+    assert!(error.contains("spec.size"), "{error}");
+}
+
+#[test]
 fn server_side_apply_shares_fields_and_refuses_to_take_them() {
     let Some(plane) = Plane::start() else { return };
     plane.define_widgets();

@@ -31,10 +31,14 @@ fn objects_are_changed_in_every_way() {
     let refused = plane.refused(&["replace", "-f", "-"], &stale.to_string());
     assert!(refused.contains("Conflict") && refused.contains("modified"), "{refused}");
 
-    let output = plane.command(&["diff", "-f", "-"]).args(["--field-manager=d"]).output();
-    assert!(output.is_ok());
-    let differs = plane.refused(&["diff", "-f", "-"], &widget("a", &json!({"size": 9})).to_string());
-    assert!(!differs.contains("rror"), "{differs}");
+    let file = plane.file("a.json");
+    std::fs::write(&file, widget("a", &json!({"size": 9})).to_string()).unwrap();
+    let output = plane.command(&["diff", "-f"]).arg(&file).output().unwrap();
+    let (said, talk) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(1), "{talk}");
+    for line in ["-  size: 4", "+  size: 9"] {
+        assert!(said.lines().any(|it| it == line), "{line:?} is not in\n{said}\n{talk}");
+    }
     assert_eq!(plane.get("widget", "a")["spec"]["size"], 4, "a diff changes nothing");
 }
 

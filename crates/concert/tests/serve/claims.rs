@@ -118,3 +118,82 @@ fn a_definition_with_a_bad_expression_is_refused_by_place() {
     assert_eq!(code, 422, "{text}");
     assert!(text.contains("spec.implementations[0].mapping[0].expression"), "{text}");
 }
+
+#[test]
+fn a_definition_is_refused_for_fields_that_its_kinds_do_not_have_and_not_for_kinds_that_may_come() {
+    let world = world();
+    let mut definition = world.json("GET", &format!("{DEFINITIONS}/rediscluster"), &Value::Null);
+    definition["metadata"] = json!({"name": "other"});
+    let mapping = "/spec/implementations/0/mapping/0";
+    for (field, bad, words) in [
+        ("to", "spec.forProvider.redisVersoin", "there is no field \\\"redisVersoin\\\""),
+        ("expression", "claim.spec.engineVersoin", "undefined field 'engineVersoin'"),
+    ] {
+        let mut broken = definition.clone();
+        broken.pointer_mut(mapping).unwrap()[field] = json!(bad);
+        let (code, text) = call(&world.address, "POST", DEFINITIONS, &broken.to_string()).unwrap();
+        assert_eq!(code, 422, "{text}");
+        let place = format!("spec.implementations[0].mapping[0].{field}");
+        assert!(text.contains(&place) && text.contains(words), "{text}");
+    }
+    for field in ["claim", "policy"] {
+        definition["spec"][field]["kind"] = json!(format!("Yet{field}"));
+    }
+    world.json("POST", DEFINITIONS, &definition);
+}
+
+#[test]
+fn a_claim_is_not_explained_by_what_belongs_to_another() {
+    let world = world();
+    world.json("POST", CLAIMS, &claim("theirs", &selecting("prod")));
+    let managed = eventually("it is bound", || {
+        let claim = world.json("GET", &format!("{CLAIMS}/theirs"), &Value::Null);
+        match claim["status"]["bindingPhase"] == "Bound" {
+            true => Ok(claim["spec"]["resourceRef"].clone()),
+            false => Err(claim.to_string()),
+        }
+    });
+    world.json("POST", CLAIMS, &claim("forged", &json!({"resourceRef": managed})));
+    eventually("it is refused", || match explained(&world, "forged").0 {
+        sentence if sentence.contains("belongs to another claim") => Ok(()),
+        sentence => Err(sentence),
+    });
+    let (_, links) = explained(&world, "forged");
+    let is_theirs = |it: &&String| ["managed", "config", "reference", "provider"].contains(&it.as_str());
+    assert_eq!(links.iter().find(is_theirs), None, "neither its state nor its account");
+
+    // Nor by what is of another kind altogether, or has an owner's name and not its uid. It is held, for
+    // whose owner is not there is collected.
+    let node = json!({"apiVersion": "v1", "kind": "Namespace", "name": "default"});
+    let mut curious = claim("curious", &json!({"classRef": node}));
+    curious["metadata"]["finalizers"] = json!(["example.com/held"]);
+    curious["metadata"]["ownerReferences"] =
+        json!([{"apiVersion": "v1", "kind": "Namespace", "name": "default", "uid": "guessed"}]);
+    world.json("POST", CLAIMS, &curious);
+    let told = world.json("GET", &format!("{CLAIMS}/curious/explain"), &Value::Null);
+    let links = told["chain"].as_array().unwrap();
+    assert!(links.iter().all(|it| it["relation"] != "class"), "{told}");
+    assert!(links.iter().all(|it| it["relation"] != "owner" || it["state"] == "missing"), "{told}");
+}
+
+#[test]
+fn a_plan_shows_nothing_of_what_another_claim_has() {
+    let world = world();
+    world.json("POST", CLAIMS, &claim("theirs", &selecting("prod")));
+    let theirs = eventually("it is bound", || {
+        let claim = world.json("GET", &format!("{CLAIMS}/theirs"), &Value::Null);
+        if claim["status"]["bindingPhase"] == "Bound" { Ok(claim) } else { Err(claim.to_string()) }
+    });
+    // By the uid of another claim one would be shown how that one's resource differs.
+    let mut forged = claim("forged", &selecting("prod"));
+    forged["metadata"]["uid"] = theirs["metadata"]["uid"].clone();
+    assert_eq!(world.plan_of(&forged)["action"], "create");
+    let named = claim("forged", &json!({"resourceRef": theirs["spec"]["resourceRef"]}));
+    let planned = world.plan_of(&named);
+    assert_eq!(planned["action"], "unknown", "{planned}");
+    assert!(planned["reason"].as_str().unwrap().contains("belongs to another claim"), "{planned}");
+    let mut missing = named.clone();
+    missing["spec"]["resourceRef"]["name"] = json!("none");
+    let planned = world.plan_of(&missing);
+    assert!(planned["reason"].as_str().unwrap().contains("does not exist"), "{planned}");
+}

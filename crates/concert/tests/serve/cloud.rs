@@ -138,7 +138,12 @@ impl World {
     }
 
     pub fn delete(&self, name: &str) {
-        self.json("DELETE", &format!("{BUCKETS}/{name}"), &json!({}));
+        self.delete_with(name, &json!({}));
+    }
+
+    /// Deletes with these options, and waits until it is gone.
+    pub fn delete_with(&self, name: &str, options: &Value) {
+        self.json("DELETE", &format!("{BUCKETS}/{name}"), options);
         eventually("it is gone", || match call(&self.address, "GET", &format!("{BUCKETS}/{name}"), "") {
             Some((404, _)) => Ok(()),
             other => Err(format!("{other:?}")),

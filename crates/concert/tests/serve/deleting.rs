@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::cloud::{World, bucket};
 use crate::plane::{Plane, widget};
 use crate::wait::eventually;
 
@@ -80,4 +81,19 @@ fn collections_and_namespaces_go_as_a_whole() {
     plane.apply(&widget("w", &json!({"size": 1})));
     plane.kubectl(&["delete", "widget", "w", "--wait=false"]);
     plane.kubectl(&["wait", "--for=delete", "widget/w", "--timeout=30s"]);
+}
+
+#[test]
+fn a_managed_resource_goes_whichever_way_its_deletion_is_asked_for() {
+    let world = World::new(5);
+    for policy in ["Background", "Foreground"] {
+        let applied = world.apply(&bucket("a", &json!({"region": "eu", "size": 1})), "");
+        assert!(world.settle(&applied));
+        world.delete_with("a", &json!({"propagationPolicy": policy}));
+    }
+    let usages = "/apis/cloud.concert.dev/v1alpha1/namespaces/default/providerconfigusages";
+    eventually("nobody is said to use the configuration", || {
+        let left = world.json("GET", usages, &Value::Null);
+        if left["items"].as_array().is_some_and(Vec::is_empty) { Ok(()) } else { Err(left.to_string()) }
+    });
 }

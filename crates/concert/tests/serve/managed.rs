@@ -1,15 +1,15 @@
 //! Managed resources on a control plane of our own.
 
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 
+pub use concert_testbed::workspace;
 use serde_json::{Value, json};
 
 use crate::plane::Plane;
 use crate::wait::eventually;
 
-struct Provider(Child, String);
+/// A provider with a simulated cloud, its address and that of its controls.
+pub struct Provider(Child, pub String, pub String);
 
 impl Drop for Provider {
     fn drop(&mut self) {
@@ -18,48 +18,26 @@ impl Drop for Provider {
     }
 }
 
-fn workspace() -> PathBuf {
-    // Tests run in the folder of their package. A path from the build would be another clone's if both
-    // share their build cache.
-    Path::new("../..").canonicalize().expect("the workspace is there")
-}
-
-/// The program of the example provider. Cargo builds it along with the whole workspace but not for the tests
-/// of this crate alone, so it is asked to make sure.
-fn program() -> &'static Path {
-    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(|| {
-        let mut command = Command::new(env!("CARGO"));
-        let package = "concert-provider-example";
-        command.args(["build", "--quiet", "--package", package, "--bin", package]);
-        let output = command.args(["--message-format", "json"]).current_dir(workspace()).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        let messages = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
-        let mut programs = messages.filter_map(|it| it["executable"].as_str().map(PathBuf::from));
-        programs.next().expect("cargo says where it put the program")
-    })
-}
-
-fn provider(plane: &Plane) -> Provider {
+pub fn provider(plane: &Plane) -> Provider {
     let log = plane.file("provider.log");
-    let mut command = Command::new(program());
+    let mut command = Command::new(concert_testbed::program("concert-provider-example").unwrap());
     command.args(["--address", "127.0.0.1:0", "--control", "127.0.0.1:0"]);
     let file = std::fs::File::create(&log).unwrap();
     let child = command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
-    let address = eventually("the address of the provider", || {
+    let said = eventually("the address of the provider", || {
         let text = std::fs::read_to_string(&log).unwrap_or_default();
-        let line = text.lines().find_map(|line| serde_json::from_str::<Value>(line).ok());
-        line.and_then(|it| it["address"].as_str().map(str::to_owned)).ok_or(text)
+        text.lines().find_map(|line| serde_json::from_str::<Value>(line).ok()).ok_or(text)
     });
-    Provider(child, address)
+    let address = |field: &str| said[field].as_str().unwrap_or_default().to_owned();
+    Provider(child, address("address"), address("control"))
 }
 
-fn bucket(name: &str) -> Value {
+pub fn bucket(name: &str) -> Value {
     json!({"apiVersion": "cloud.concert.dev/v1alpha1", "kind": "Bucket",
         "metadata": {"name": name, "namespace": "default"}, "spec": {"forProvider": {"region": "eu", "size": 1}}})
 }
 
-fn account() -> Value {
+pub fn account() -> Value {
     json!({"apiVersion": "cloud.concert.dev/v1alpha1", "kind": "ClusterProviderConfig",
         "metadata": {"name": "default"}, "spec": {"credentials": {"source": "None"}}})
 }
@@ -97,7 +75,7 @@ fn managed_reconciler_works_on_it_as_on_kubernetes() {
     command.env("KUBECONFIG", plane.kubeconfig());
     let log = std::fs::File::create(plane.file("reconciler.log")).unwrap();
     let child = command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap();
-    let _reconciler = Provider(child, String::new());
+    let _reconciler = Provider(child, String::new(), String::new());
     plane.apply(&bucket("a"));
     plane.kubectl(&["wait", "--for=condition=Ready", "bucket/a", "--timeout=60s"]);
     plane.kubectl(&["patch", "bucket", "a", "--type=merge", "-p", r#"{"spec":{"forProvider":{"size":3}}}"#]);

@@ -74,6 +74,21 @@ impl Plane {
         self.child.wait().unwrap();
     }
 
+    /// Sends it a signal, by its name.
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success(), "cannot send {name}");
+    }
+
+    /// What `concert` prints; it must succeed.
+    pub fn concert(&self, words: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_concert"));
+        let command = command.args(words).env("KUBECONFIG", self.kubeconfig()).stdin(Stdio::null());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
     /// Starts it again where it was, with other flags.
     pub fn start_again_with(&mut self, flags: &[&str]) {
         self.flags = flags.iter().map(|it| (*it).to_owned()).collect();
@@ -94,7 +109,8 @@ impl Plane {
         command
     }
 
-    fn run(&self, arguments: &[&str], stdin: &str) -> Output {
+    /// Whatever comes of it.
+    pub fn run(&self, arguments: &[&str], stdin: &str) -> Output {
         let mut command = self.command(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();

@@ -15,17 +15,24 @@ pub struct Ensemble {
     pub policy: Option<GroupVersionKind>,
     /// The ways to make it real.
     pub implementations: Vec<Arc<Implementation>>,
+    /// Those that make nothing new, and serve what is bound by them.
+    pub unusable: Vec<Arc<Implementation>>,
 }
 
 impl Ensemble {
-    /// Whether a class of this kind makes claims real.
-    pub fn has_class(&self, kind: &GroupKind) -> bool {
-        self.implementations.iter().any(|it| it.class.group_kind == *kind)
+    /// All, whether they can make something new or not.
+    pub fn all(&self) -> impl Iterator<Item = &Arc<Implementation>> {
+        self.implementations.iter().chain(&self.unusable)
     }
 
-    /// Whether a managed resource of this kind can be bound.
+    /// Whether somebody sees to claims by classes of this kind.
+    pub fn has_class(&self, kind: &GroupKind) -> bool {
+        self.all().any(|it| it.has_class(kind))
+    }
+
+    /// Whether somebody sees to claims of managed resources of this kind.
     pub fn has_managed(&self, kind: &GroupKind) -> bool {
-        self.implementations.iter().any(|it| it.managed.group_kind == *kind)
+        self.all().any(|it| it.managed.group_kind == *kind)
     }
 
     /// The class kinds, for a sentence: `A or B`.

@@ -5,6 +5,7 @@ use concert_store::{Error, PageRequest, Query, Store};
 use serde_json::json;
 
 use super::bind::configure::configure;
+use super::bind::decide::refusal;
 use super::ensemble::Ensemble;
 use super::policy::decide::{Seen, Step, decide};
 use super::reference::{self, Reference};
@@ -12,6 +13,9 @@ use super::schedule::Manner;
 use super::schedule::decide::fitting;
 use super::verdict::Verdict;
 use super::way::Way;
+
+/// The uid of a claim that is yet to come.
+const UID_TO_COME: &str = "00000000-0000-4000-8000-000000000000";
 
 /// What would become of a claim.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,14 +39,23 @@ pub enum Wanted {
 /// As the store's.
 pub async fn wanted(store: &dyn Store, ensemble: &Ensemble, claim: &Object) -> Result<Wanted, Error> {
     let mut claim = claim.clone();
-    if claim.uid().is_none() {
-        // Whatever it will be: nothing that is shown depends on it.
-        claim.set_metadata("uid", json!("00000000-0000-4000-8000-000000000000"));
-    }
+    // Whatever it says itself: by another uid it would be shown what is another's. Of one that is yet to
+    // come, nothing that is shown depends on it.
+    let stored = match claim.key() {
+        Ok(key) => find(store, &key).await?,
+        Err(_) => None,
+    };
+    let uid = stored.and_then(|it| it.uid()).map_or(UID_TO_COME.to_owned(), |it| it.to_string());
+    claim.set_metadata("uid", json!(uid));
     if let Way::Resource(it) = Way::of(&claim)
         && ensemble.has_managed(&it.kind)
     {
-        return Ok(Wanted::Named(it.cluster_key()));
+        let key = it.cluster_key();
+        let Some(managed) = find(store, &key).await? else {
+            let it = reference::shown(&it.kind, "", &it.name);
+            return Ok(Wanted::Waits(format!("{it} does not exist: create it, or claim another")));
+        };
+        return Ok(refusal(&claim, &managed).map_or(Wanted::Named(key), Wanted::Waits));
     }
     let seen = look(store, ensemble, &claim).await?;
     let class = match decide(&claim, ensemble, &seen) {
@@ -54,7 +67,10 @@ pub async fn wanted(store: &dyn Store, ensemble: &Ensemble, claim: &Object) -> R
     let classes = seen.classes.as_deref().unwrap_or_default();
     let is_it =
         |it: &&Object| it.name() == class.name && it.gvk().is_ok_and(|it| it.group_kind == class.kind);
-    let by = ensemble.implementations.iter().find(|it| it.class.group_kind == class.kind);
+    let by = ensemble.all().find(|it| it.has_class(&class.kind));
+    if let Some(unusable) = by.and_then(|it| it.unusable.as_ref()) {
+        return Ok(Wanted::Waits(unusable.why.clone()));
+    }
     let (Some(found), Some(by)) = (classes.iter().find(is_it), by) else {
         let it = reference::shown(&class.kind, "", &class.name);
         return Ok(Wanted::Waits(format!("{it} does not exist: create it, or claim by another class")));
@@ -87,6 +103,14 @@ async fn look(store: &dyn Store, ensemble: &Ensemble, claim: &Object) -> Result<
         classes.extend(list(store, &Query::all(implementation.class.group_kind.clone())).await?);
     }
     Ok(Seen { policies: Some(Ok(policies)), classes: Some(classes) })
+}
+
+async fn find(store: &dyn Store, key: &ObjectKey) -> Result<Option<Object>, Error> {
+    match store.get(key).await {
+        Ok(found) => Ok(Some(found.decode())),
+        Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 async fn list(store: &dyn Store, query: &Query) -> Result<Vec<Object>, Error> {

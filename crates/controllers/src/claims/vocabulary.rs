@@ -4,6 +4,9 @@
 /// Keeps a claim until its managed resource is let go.
 pub const FINALIZER: &str = "finalizer.resourceclaim.crossplane.io";
 
+/// Keeps a definition until nothing is bound by it.
+pub const DEFINITION_FINALIZER: &str = "finalizer.claimdefinition.concert.dev";
+
 pub mod annotation {
     pub const EXTERNAL_NAME: &str = "crossplane.io/external-name";
     /// `"true"` on a class that claims without a word about classes get.
@@ -44,6 +47,7 @@ pub mod definition {
     pub const WAITING: &str = "WaitingForKinds";
     pub const INVALID: &str = "Invalid";
     pub const TAKEN: &str = "Taken";
+    pub const DELETING: &str = "Deleting";
 }
 
 /// Reasons of events.

@@ -48,7 +48,7 @@ pub fn controller(parts: &Parts) -> Controller {
     Controller::builder(NAMES, Arc::new(Names { store: parts.store.clone(), waiting }))
         .objects(Objects::new(all()).changed(source::except_status))
         .source(Source::mapped(all(), move |it: &Encoded| beside.beside(it.key())).because("names"))
-        .fence(parts.fence.clone())
+        .authority(parts.fence.clone().into())
         .build()
 }
 

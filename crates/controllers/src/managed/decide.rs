@@ -34,6 +34,8 @@ pub struct Rules {
 /// What this pass has found out besides the object.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Seen {
+    /// A create that we know was never sent, whatever the object says of it.
+    pub unsent: Option<Token>,
     /// What became of a create that was found open.
     pub lookup: Option<Result<Lookup, Error>>,
     /// Whether references were resolved.
@@ -142,6 +144,7 @@ fn resolve_intent(object: &Object, seen: &Seen, rules: &Rules, asked_at: Timesta
         // Begun in this very pass: what became of it is known, or in doubt.
         (Some(Done::Create(Err(error))), ..) => Some(Step::Rest(Verdict::create_failed(error))),
         (Some(_), ..) => None,
+        (None, _, Some(token)) if seen.unsent.as_ref() == Some(&token) => Some(Step::Close(Ending::Failed)),
         (None, None, Some(token)) if rules.can_look_up => Some(Step::Lookup(token)),
         (None, Some(Ok(Lookup::Found(_))), _) => Some(Step::Close(Ending::Succeeded)),
         (None, Some(Ok(Lookup::CertainlyNone)), _) => Some(Step::Close(Ending::Failed)),

@@ -177,6 +177,17 @@ fn a_lookup_that_fails_is_tried_again() {
 }
 
 #[test]
+fn a_create_that_was_never_sent_needs_neither_lookup_nor_person() {
+    let unsent = |token: &str| Seen { unsent: Some(Token(token.into())), ..Seen::default() };
+    for can_look_up in [true, false] {
+        let rules = Rules { can_look_up, ..rules() };
+        let step = decide(&pending(ours()), &unsent("t"), &rules, at(100));
+        assert_eq!(step, Step::Close(Ending::Failed));
+    }
+    assert_eq!(next(&pending(ours()), &unsent("another")), Step::Lookup(Token("t".into())));
+}
+
+#[test]
 fn an_open_create_that_nobody_can_tell_about_waits_for_a_person() {
     let blind = Rules { can_look_up: false, ..rules() };
     for object in [pending(ours()), deleted(pending(ours()))] {

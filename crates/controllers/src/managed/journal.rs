@@ -68,9 +68,16 @@ impl Ending {
     }
 }
 
+/// When a create of `object` ended. Never before it began: that may have been by another clock, and who
+/// ends it may be behind. An answer that seems older than the question would leave it open for ever.
+fn ended(object: &Object, now: Timestamp) -> String {
+    let begun = object.annotation(annotation::CREATE_PENDING).and_then(time::parse);
+    time::seconds(begun.map_or(now, |begun| begun.max(now)))
+}
+
 /// Closes the intent on `object`, to be written with everything else.
 pub fn close(object: &mut Object, ending: Ending, now: Timestamp) {
-    object.set_annotation(ending.annotation(), &time::seconds(now));
+    object.set_annotation(ending.annotation(), &ended(object, now));
     object.remove_annotation(annotation::CREATE_TOKEN);
 }
 
@@ -90,7 +97,7 @@ pub fn closing<'a>(
     let mut operations = vec![
         test("/metadata/uid".into(), &uid),
         test(place(annotation::CREATE_TOKEN), &token.0),
-        add(ending.annotation(), &time::seconds(now)),
+        add(ending.annotation(), &ended(object, now)),
     ];
     operations.extend(annotations.map(|(name, value)| add(name, value)));
     operations.push(json!({"op": "remove", "path": place(annotation::CREATE_TOKEN)}));
@@ -131,6 +138,18 @@ mod tests {
         assert_eq!(intent(&object), Intent::Open { token: Some(token()), since: Some(at(10)) });
         close(&mut object, Ending::Succeeded, at(10));
         assert_eq!(intent(&object), Intent::Closed);
+    }
+
+    #[test]
+    fn a_create_that_ends_by_a_clock_behind_that_of_its_beginning_is_closed() {
+        for ending in [Ending::Succeeded, Ending::Failed] {
+            let mut object = object(&[]);
+            begin(&mut object, &token(), at(600));
+            let patch = closing(&object, &token(), ending, at(10), std::iter::empty());
+            assert!(format!("{patch:?}").contains(&time::seconds(at(600))), "{patch:?}");
+            close(&mut object, ending, at(10));
+            assert_eq!(intent(&object), Intent::Closed);
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use concert_model::{GroupVersionKind, Uid};
+use concert_model::{GroupKind, GroupVersionKind, Uid};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
 use prometheus_client::metrics::MetricType;
@@ -42,9 +42,17 @@ impl Metrics {
         self.lock().entry(gvk.clone()).or_default().clone()
     }
 
-    /// Takes those of one kind away.
-    pub fn remove(&self, gvk: &GroupVersionKind) {
-        self.lock().remove(gvk);
+    /// Takes those of one kind away, in all its versions.
+    pub fn remove(&self, kind: &GroupKind) {
+        self.lock().retain(|gvk, _| gvk.group_kind != *kind);
+    }
+
+    /// Forgets the objects of one kind: nobody looks at them for the time being, so nobody could tell that
+    /// they have gone.
+    pub fn forget_objects(&self, kind: &GroupKind) {
+        for (_, it) in self.lock().iter().filter(|(gvk, _)| gvk.group_kind == *kind) {
+            *it.lock() = Tracked::default();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<GroupVersionKind, Arc<KindMetrics>>> {
@@ -81,13 +89,21 @@ impl Default for KindMetrics {
 
 impl KindMetrics {
     /// An object was reconciled for the first time, so long after it was made.
-    pub fn first_reconcile(&self, since_creation: Duration) {
+    pub fn first_reconcile(&self, uid: &Uid, since_creation: Duration) {
         self.first_reconcile.observe(since_creation.as_secs_f64());
+        self.lock().objects.entry(id(uid)).or_default().readiness = Readiness::Never;
     }
 
-    /// An object was ready for the first time, so long after it was made.
-    pub fn first_ready(&self, since_creation: Duration) {
-        self.first_ready.observe(since_creation.as_secs_f64());
+    /// An object is ready, so long after it was made. Counts the first time; `looks_new` says whether this is
+    /// it as far as the object itself shows, for those whose first reconcile another process saw.
+    pub fn ready(&self, uid: &Uid, looks_new: bool, since_creation: Duration) {
+        let mut tracked = self.lock();
+        let object = tracked.objects.entry(id(uid)).or_default();
+        let before = std::mem::replace(&mut object.readiness, Readiness::Before);
+        drop(tracked);
+        if before == Readiness::Never || (before == Readiness::Unknown && looks_new) {
+            self.first_ready.observe(since_creation.as_secs_f64());
+        }
     }
 
     /// An object is gone, so long after its deletion was asked for.
@@ -173,6 +189,17 @@ struct Object {
     exists: bool,
     is_ready: bool,
     is_synced: bool,
+    readiness: Readiness,
+}
+
+/// Whether an object was ever ready.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Readiness {
+    /// It was there before this process.
+    #[default]
+    Unknown,
+    Never,
+    Before,
 }
 
 /// A reading of `elapsed` in microseconds, shifted by one so that none costs nothing.
@@ -311,7 +338,7 @@ mod tests {
         for name in ["exists", "ready", "synced"] {
             assert_has(&metrics, &format!("{name}{{gvk=\"GVK\"}} 0"));
         }
-        metrics.remove(&bucket());
+        metrics.remove(&bucket().group_kind);
         assert!(!render(&metrics).contains(GVK));
     }
 
@@ -319,8 +346,8 @@ mod tests {
     fn buckets_are_those_of_upstream() {
         let metrics = Metrics::new();
         let kind = metrics.kind(&bucket());
-        kind.first_reconcile(Duration::from_millis(50));
-        kind.first_ready(seconds(7));
+        kind.first_reconcile(&uid(1), Duration::from_millis(50));
+        kind.ready(&uid(1), false, seconds(7));
         assert_has(&metrics, "first_time_to_reconcile_seconds_bucket{le=\"0.01\",gvk=\"GVK\"} 0");
         assert_has(&metrics, "first_time_to_reconcile_seconds_bucket{le=\"0.1\",gvk=\"GVK\"} 1");
         assert_has(&metrics, "first_time_to_readiness_seconds_bucket{le=\"5.0\",gvk=\"GVK\"} 0");
@@ -344,6 +371,35 @@ mod tests {
         assert_eq!(kind.lock().counts(), (1, 0, 0));
         assert_has(&metrics, "exists{gvk=\"GVK\"} 1");
         assert_has(&metrics, "deletion_seconds_sum{gvk=\"GVK\"} 3.0");
+    }
+
+    #[test]
+    fn readiness_counts_once_whatever_came_before_it() {
+        let metrics = Metrics::new();
+        let kind = metrics.kind(&bucket());
+        // Seen from its beginning: what its conditions look like is no matter.
+        kind.first_reconcile(&uid(1), seconds(1));
+        kind.ready(&uid(1), false, seconds(7));
+        kind.ready(&uid(1), true, seconds(9));
+        assert_has(&metrics, "first_time_to_readiness_seconds_count{gvk=\"GVK\"} 1");
+        // Found there: its conditions are all there is to go by.
+        kind.ready(&uid(2), false, seconds(7));
+        kind.ready(&uid(2), true, seconds(8));
+        kind.ready(&uid(3), true, seconds(9));
+        assert_has(&metrics, "first_time_to_readiness_seconds_count{gvk=\"GVK\"} 2");
+    }
+
+    #[test]
+    fn a_kind_that_nobody_looks_at_has_no_objects() {
+        let metrics = Metrics::new();
+        let kind = metrics.kind(&bucket());
+        kind.state(&uid(1), true, true);
+        metrics.forget_objects(&GroupKind::new("example.com", "Other"));
+        assert_eq!(kind.lock().counts(), (1, 1, 1));
+        metrics.forget_objects(&bucket().group_kind);
+        assert_eq!(kind.lock().counts(), (0, 0, 0));
+        kind.state(&uid(1), true, true);
+        assert_eq!(kind.lock().counts(), (1, 1, 1));
     }
 
     #[test]

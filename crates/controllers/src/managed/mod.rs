@@ -4,6 +4,7 @@
 //! [`Registry`](registry::Registry) starts a controller for each kind that is defined and served, and
 //! stops it when it no longer is.
 
+pub mod allowance;
 pub mod binding;
 pub mod config;
 pub mod connection;
@@ -20,6 +21,8 @@ pub mod poll;
 pub mod predicate;
 pub mod reference;
 pub mod registry;
+pub mod rest;
+pub mod roll;
 pub mod run;
 pub mod usage;
 pub mod verdict;

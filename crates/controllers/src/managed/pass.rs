@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use concert_model::{Encoded, Object, ObjectKey, Uid};
-use concert_provider::{Action, Call, Class, Delta, Details, Effect, External, Lookup, Token};
+use concert_model::{Encoded, Object, ObjectKey, ResourceVersion, Timestamp, Uid};
+use concert_provider::{
+    Action, Call, Class, Delta, Details, Effect, Error as ProviderError, External, Lookup, Observation, Token,
+};
 use concert_store::{By, Error, Part};
 use serde_json::Value;
 use tracing::{debug, warn};
 
+use super::BOOKKEEPING;
 use super::binding::policy_of;
 use super::config::ConfigError;
 use super::connection::PublishError;
@@ -21,6 +24,16 @@ use super::vocabulary::{FINALIZER, REFERENCE_MANAGER, annotation, event};
 
 /// How long to wait before an outcome is written again that must not be lost.
 const OUTCOME_RETRY: Duration = Duration::from_millis(100);
+
+/// The least time a call is given.
+const CALL_MIN: Duration = Duration::from_millis(1);
+
+/// With less time left, or less than half of what a call may take, nothing is made in a pass any more: a
+/// create that is cut off is one whose outcome nobody knows.
+const CREATE_MIN: Duration = Duration::from_secs(10);
+
+/// How long a provider may take to say goodbye.
+const DISCONNECT_MAX: Duration = Duration::from_secs(10);
 
 /// What one pass knows.
 pub struct Pass<'a> {
@@ -44,12 +57,22 @@ pub struct Pass<'a> {
     started: Duration,
 }
 
+/// What a look from afar has shown.
+pub struct Glance {
+    /// When that was asked.
+    pub asked_at: Timestamp,
+    /// In this account.
+    pub account: Option<ObjectKey>,
+    /// What was seen.
+    pub seen: Result<Observation, ProviderError>,
+}
+
 /// What a step ends with: go on, or the end of the pass.
 type Taken = Result<(), Verdict>;
 
 impl<'a> Pass<'a> {
-    /// A pass over `current`.
-    pub fn begin(managed: &'a Managed, current: Encoded, by: By) -> Self {
+    /// A pass over `current` that began at `started`.
+    pub fn begin(managed: &'a Managed, current: &Encoded, by: By, started: Duration) -> Self {
         let mut pass = Self {
             managed,
             by,
@@ -61,7 +84,7 @@ impl<'a> Pass<'a> {
             is_gone: false,
             external: None,
             account: None,
-            started: managed.clock.elapsed(),
+            started,
         };
         pass.status = pass.object.status().clone();
         pass.stored_status = pass.status.clone();
@@ -119,7 +142,12 @@ impl<'a> Pass<'a> {
         }
         journal::close(&mut self.object, ending, self.managed.clock.now());
         self.is_dirty = true;
-        self.write(false).await
+        self.write(false).await?;
+        self.seen.unsent = None;
+        if let Some(uid) = self.object.uid() {
+            self.managed.unsent().remove(&uid);
+        }
+        Ok(())
     }
 
     async fn resolve(&mut self) -> Taken {
@@ -155,13 +183,40 @@ impl<'a> Pass<'a> {
         let asked_at = self.managed.clock.now();
         let (external, object) = self.connected().await?;
         let observation = external.observe(object, &call).await;
+        self.take_in(asked_at, observation);
+        Ok(())
+    }
+
+    /// Takes in what a glance has shown, which is not what it was.
+    pub fn glanced(&mut self, glance: Glance) {
+        self.account = glance.account;
+        self.take_in(glance.asked_at, glance.seen);
+    }
+
+    fn take_in(&mut self, asked_at: Timestamp, observation: Result<Observation, ProviderError>) {
         self.seen.asked_at = Some(asked_at);
         match &observation {
             Ok(observation) => self.learn(&observation.delta, observation.exists),
             Err(error) => self.doubt(error),
         }
         self.seen.observation = Some(observation);
-        Ok(())
+    }
+
+    /// What was seen, if that was all there was to this pass: nothing was done, nothing was or is to be
+    /// written, and the thing is as declared.
+    pub fn quiet(&self, begun_with: &ResourceVersion) -> Option<&Observation> {
+        let Some(Ok(observation)) = &self.seen.observation else { return None };
+        let is_untouched = self.object.resource_version().as_ref() == Some(begun_with) && !self.is_dirty;
+        let is_quiet = is_untouched
+            && self.status == self.stored_status
+            && self.seen.done.is_none()
+            && self.seen.lookup.is_none();
+        (is_quiet && observation.exists && observation.is_up_to_date).then_some(observation)
+    }
+
+    /// The configuration that the provider was spoken to with.
+    pub fn account(&self) -> Option<&ObjectKey> {
+        self.account.as_ref()
     }
 
     /// Takes over what the provider has learnt. Late initialisation only of what exists, and only where
@@ -198,28 +253,59 @@ impl<'a> Pass<'a> {
             Some(Ok(observation)) => observation.connection.clone(),
             _ => Details::new(),
         };
-        self.publish(&details).await
+        self.publish(&details).await.map_err(unpublished)
     }
 
-    async fn publish(&mut self, details: &Details) -> Taken {
-        match self.managed.publisher.publish(&self.object, details, &self.by).await {
-            Ok(()) => Ok(()),
-            Err(PublishError::Conflict) => Err(Verdict::conflict()),
-            Err(PublishError::Refused(why)) => Err(Verdict::publish_failed(&why)),
-            Err(PublishError::Store(error)) => {
-                Err(Verdict::publish_failed(&format!("cannot publish connection details: {error}")))
+    async fn publish(&mut self, details: &Details) -> Result<(), PublishError> {
+        self.managed.publisher.publish(&self.object, details, &self.by).await
+    }
+
+    /// Publishes what a provider may never tell again, and keeps at it until the pass is out of time.
+    async fn publish_once(&mut self, details: &Details) -> Taken {
+        loop {
+            let error = match self.publish(details).await {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            let may_pass = match &error {
+                PublishError::Conflict => true,
+                PublishError::Store(error) => error.is_transient(),
+                PublishError::Refused(_) => false,
+            };
+            if !may_pass || self.left(self.managed.rules.timeout + BOOKKEEPING).is_zero() {
+                return Err(unpublished(error));
             }
+            warn!(%error, "cannot write connection details, trying again");
+            self.managed.clock.sleep(OUTCOME_RETRY).await;
         }
     }
 
     async fn create(&mut self) -> Taken {
+        // An intent that nobody can act on would have to be looked into, or asked of a person.
+        self.connected().await?;
+        let timeout = self.managed.rules.timeout;
+        if self.left(timeout) < CREATE_MIN.min(timeout / 2) {
+            return Err(Verdict::out_of_time());
+        }
+        if let Err(error) = self.validate().await? {
+            return Err(Verdict::create_failed(&error));
+        }
         let token = Token(Uid::from_random(self.managed.chance.bits()).0);
         // One write proves that we decided on the object as it is, keeps it until the thing is gone,
         // and says that a thing may be about to exist.
         self.object.add_finalizer(FINALIZER);
         journal::begin(&mut self.object, &token, self.managed.clock.now());
         self.is_dirty = true;
-        self.write(true).await?;
+        if let Err(verdict) = self.write(true).await {
+            // Perhaps it was written after all; but nothing was sent, which nobody else can know.
+            if let Some(uid) = self.object.uid() {
+                self.managed.unsent().insert(uid, token);
+            }
+            return Err(verdict);
+        }
+        if let Some(uid) = self.object.uid() {
+            self.managed.unsent().remove(&uid);
+        }
         let call = self.call();
         let (external, object) = self.connected().await?;
         match external.create(object, &token, &call).await {
@@ -228,7 +314,7 @@ impl<'a> Pass<'a> {
                 self.learn(&created.delta, false);
                 self.managed.tell_done(self, event::CREATED);
                 if !created.connection.is_empty() {
-                    self.publish(&created.connection).await?;
+                    self.publish_once(&created.connection).await?;
                 }
                 let progress = Progress { text: created.progress, again_after: created.again_after };
                 self.seen.done = Some(Done::Create(Ok(progress)));
@@ -251,8 +337,8 @@ impl<'a> Pass<'a> {
         let managed = self.managed;
         let Ok(key) = self.object.key() else { return Ok(()) };
         let now = managed.clock.now();
+        let time = managed.rules.timeout + BOOKKEEPING;
         let patch = journal::closing(&self.object, token, ending, now, delta::annotations(learnt));
-        let deadline = self.started + managed.rules.timeout + super::BOOKKEEPING;
         loop {
             match managed.store.patch(&key, Part::Main, &patch, &self.by).await {
                 Ok(written) => return self.take_written(Ok(written), true),
@@ -270,7 +356,7 @@ impl<'a> Pass<'a> {
                     }
                     return self.take_written(fresh, true);
                 }
-                Err(error) if error.is_transient() && managed.clock.elapsed() < deadline => {
+                Err(error) if error.is_transient() && !self.left(time).is_zero() => {
                     warn!(%error, "cannot write down how a create has ended, trying again");
                     managed.clock.sleep(OUTCOME_RETRY).await;
                 }
@@ -279,7 +365,18 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// Whether the provider would take the object at all.
+    async fn validate(&mut self) -> Result<Result<(), ProviderError>, Verdict> {
+        let call = self.call();
+        let (external, object) = self.connected().await?;
+        Ok(external.validate(object, &call).await)
+    }
+
     async fn update(&mut self) -> Taken {
+        if let Err(error) = self.validate().await? {
+            self.seen.done = Some(Done::Update(Err(error)));
+            return Ok(());
+        }
         let call = self.call();
         let (external, object) = self.connected().await?;
         match external.update(object, &call).await {
@@ -290,7 +387,7 @@ impl<'a> Pass<'a> {
                     self.managed.metrics.updated(&uid, self.managed.clock.elapsed());
                 }
                 if !updated.connection.is_empty() {
-                    self.publish(&updated.connection).await?;
+                    self.publish_once(&updated.connection).await?;
                 }
                 let progress = Progress { text: updated.progress, again_after: updated.again_after };
                 self.seen.done = Some(Done::Update(Ok(progress)));
@@ -328,13 +425,20 @@ impl<'a> Pass<'a> {
         }
         self.is_gone = true;
         let managed = self.managed;
+        // Only now: an object that is still held may need its account again. Where this fails, whoever counts
+        // users finds a usage without one.
+        if let Err(error) =
+            managed.configurations.release(&self.object, &managed.rules.served, &self.by).await
+        {
+            debug!(%error, "cannot let go of the configuration");
+        }
         if let (Some(uid), Some(deleted)) = (self.object.uid(), self.object.deleted_at()) {
             managed.metrics.deleted(&uid, since(deleted, managed.clock.now()));
-            managed.publisher.forget(&uid);
-            managed.configurations.forget(&uid);
+            managed.forget(&uid);
         }
         if let Ok(key) = self.object.key() {
             managed.mentions.forget(&key);
+            managed.roll.strike(&key);
         }
         Err(Verdict::nothing())
     }
@@ -410,7 +514,7 @@ impl<'a> Pass<'a> {
     }
 
     /// Forgets the account that the provider does not accept: its credentials may have been renewed since.
-    fn doubt(&self, error: &concert_provider::Error) {
+    fn doubt(&self, error: &ProviderError) {
         if let (Class::Denied, Some(account)) = (error.class, &self.account) {
             self.managed.configurations.invalidate(account);
         }
@@ -419,7 +523,9 @@ impl<'a> Pass<'a> {
     /// Ends the session with the provider, if there is one.
     pub async fn disconnect(&mut self) {
         let Some(external) = self.external.take() else { return };
-        let call = self.call();
+        // A provider that used up its own time is told all the same, and what is left is for our writes.
+        let timeout = self.left(self.managed.rules.timeout + BOOKKEEPING).clamp(CALL_MIN, DISCONNECT_MAX);
+        let call = Call { timeout, ..self.call() };
         if let Err(error) = external.disconnect(&call).await {
             debug!(%error, "cannot disconnect from the provider");
             let told =
@@ -430,8 +536,22 @@ impl<'a> Pass<'a> {
 
     /// A call that ends before this pass must.
     fn call(&self) -> Call {
-        let spent = self.managed.clock.elapsed().saturating_sub(self.started);
-        let left = self.managed.rules.timeout.saturating_sub(spent).max(Duration::from_millis(1));
-        Call { timeout: left, fence: self.by.fence.as_ref().map(|it| it.number) }
+        let timeout = self.left(self.managed.rules.timeout).max(CALL_MIN);
+        Call { timeout, fence: self.by.fence.as_ref().map(|it| it.number) }
+    }
+
+    /// What is left of the time that this pass has for something.
+    fn left(&self, time: Duration) -> Duration {
+        (self.started + time).saturating_sub(self.managed.clock.elapsed())
+    }
+}
+
+fn unpublished(error: PublishError) -> Verdict {
+    match error {
+        PublishError::Conflict => Verdict::conflict(),
+        PublishError::Refused(why) => Verdict::publish_failed(&why),
+        PublishError::Store(error) => {
+            Verdict::publish_failed(&format!("cannot publish connection details: {error}"))
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use concert_model::{Object, Timestamp};
-use concert_provider::{Action, Call, Configuration, Connector, Plan, PlanAction};
+use concert_provider::{Action, Call, Class, Configuration, Connector, Plan, PlanAction};
 use concert_store::{By, Error, Store};
 
 use super::binding::policy_of;
@@ -49,11 +49,22 @@ impl Planner {
         let call = Call::within(self.rules.timeout);
         let connected = self.connector.connect(&object, account.as_ref(), &call).await;
         let mut external = connected.map_err(|error| error.message)?;
+        let valid = external.validate(&object, &call).await;
         let plan = external.plan(&object, &call).await.map_err(|error| error.message);
         if let Err(error) = external.disconnect(&call).await {
             tracing::debug!(%error, "cannot disconnect from the provider");
         }
-        Ok(restrained(plan?, &object, &self.rules, now))
+        match (valid, plan) {
+            (Err(error), plan) if plan.as_ref().is_ok_and(|it| !is_change(it)) => {
+                tracing::debug!(%error, "nothing is to be done, so nobody has to take it");
+                Ok(restrained(plan?, &object, &self.rules, now))
+            }
+            (Err(error), _) if error.class == Class::Terminal => {
+                Ok(answer(PlanAction::None, format!("it would be refused: {}", error.message)))
+            }
+            (Err(error), _) => Err(error.message),
+            (Ok(()), plan) => Ok(restrained(plan?, &object, &self.rules, now)),
+        }
     }
 
     /// The object as it would be stored: defaulted, validated, and not written.
@@ -91,6 +102,11 @@ impl Planner {
             ConfigError::Store(error) => error.to_string(),
         })
     }
+}
+
+/// Whether the provider would be asked to take the object as it is declared.
+fn is_change(plan: &Plan) -> bool {
+    matches!(plan.action, PlanAction::Create | PlanAction::Update | PlanAction::Replace)
 }
 
 fn answer(action: PlanAction, reason: impl Into<String>) -> Plan {

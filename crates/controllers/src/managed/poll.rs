@@ -43,7 +43,11 @@ impl Poll {
 
     /// When to look at `object` next.
     pub fn next(&self, object: &Object, chance: &Chance) -> Duration {
-        let interval = self.interval(object);
+        self.around(self.interval(object), chance)
+    }
+
+    /// When to look again at what is looked at at this interval.
+    pub fn around(&self, interval: Duration, chance: &Chance) -> Duration {
         let jitter = self.jitter.min(interval / 2);
         (interval + jitter.mul_f64(2.0 * chance.fraction())).saturating_sub(jitter)
     }

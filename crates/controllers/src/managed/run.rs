@@ -1,13 +1,14 @@
 //! The hands of the managed reconciler: one pass over one object.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use concert_engine::{Failure, Outcome, Reconciler, Request};
+use concert_engine::{Failure, Lane, Outcome, Reconciler, Request};
 use concert_model::condition::{self, Status};
-use concert_model::{Encoded, GroupVersionKind};
-use concert_provider::Connector;
+use concert_model::{Encoded, GroupVersionKind, ResourceVersion, Uid};
+use concert_provider::{Call, Connector, Token};
 use concert_store::{By, Chance, Clock, Error, Store};
 use serde_json::{Value, json};
 use tracing::debug;
@@ -19,8 +20,10 @@ use super::decide::{Rules, Step, decide};
 use super::event::{Event, Recorder};
 use super::mentions::Mentions;
 use super::metrics::KindMetrics;
-use super::pass::Pass;
+use super::pass::{Glance, Pass};
 use super::poll::Poll;
+use super::rest::AtRest;
+use super::roll::Roll;
 use super::verdict::{Next, Told, Verdict};
 use super::vocabulary::{annotation, condition as kinds, event, message, reason};
 
@@ -54,8 +57,15 @@ pub struct Managed {
     pub recorder: Arc<dyn Recorder>,
     /// Takes numbers.
     pub metrics: Arc<KindMetrics>,
+    /// What needs but a glance.
+    pub at_rest: AtRest,
     /// Who mentions whom, for kinds that are watched for their sake.
     pub mentions: Arc<Mentions>,
+    /// Who there is.
+    pub roll: Roll,
+    /// Creates that were to be written down, by object, and were never sent since nobody knows whether they
+    /// were.
+    pub unsent: Mutex<HashMap<Uid, Token>>,
 }
 
 impl Managed {
@@ -64,15 +74,71 @@ impl Managed {
         format!("managed/{}", kind.group_kind.to_string().to_lowercase()).into()
     }
 
+    /// Drops what is remembered of an object that is gone.
+    pub(super) fn forget(&self, uid: &Uid) {
+        self.metrics.forget(uid);
+        self.publisher.forget(uid);
+        self.configurations.forget(uid);
+        self.at_rest.forget(uid);
+        self.unsent().remove(uid);
+    }
+
+    pub(super) fn unsent(&self) -> MutexGuard<'_, HashMap<Uid, Token>> {
+        self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks whether anything has changed about an object at rest.
+    async fn glance(&self, current: &Encoded, request: &Request) -> Sight {
+        let rest = match request.lane {
+            Lane::Poll => self.at_rest.of(current),
+            // Somebody has a reason to believe that something has.
+            Lane::User | Lane::Event | Lane::Retry => None,
+        };
+        let Some(rest) = rest else { return Sight::Unknown };
+        let uid = &current.head().uid;
+        if self.at_rest.is_due(uid) {
+            // With a look at what was published, too.
+            self.publisher.forget(uid);
+            return Sight::Unknown;
+        }
+        let Some(account) = self.configurations.remembered(uid, rest.account.as_ref()) else {
+            return Sight::Unknown;
+        };
+        let asked_at = self.clock.now();
+        let call = Call { timeout: self.rules.timeout, fence: request.fence.as_ref().map(|it| it.number) };
+        let version = &self.rules.served.kind.version;
+        let seen = self.connector.glance(current, version, account.as_ref(), &call).await;
+        if seen.as_ref().is_ok_and(|it| self.at_rest.is_same(&rest, it)) {
+            self.metrics.unchanged(uid, self.clock.elapsed());
+            return Sight::Same(Outcome::Poll(self.poll.around(rest.interval, &self.chance)));
+        }
+        self.at_rest.forget(uid);
+        Sight::New(Glance { asked_at, account: rest.account, seen })
+    }
+
     /// Goes on until there is nothing more to do in this pass.
     async fn pass(&self, current: Encoded, request: &Request) -> Outcome {
+        let started = self.clock.elapsed();
+        let glance = match self.glance(&current, request).await {
+            Sight::Same(outcome) => return outcome,
+            Sight::New(glance) => Some(glance),
+            Sight::Unknown => None,
+        };
         let by = By {
             fence: request.fence.clone(),
             manager: self.name.clone(),
             ..By::actor(self.name.clone()).because("reconcile")
         };
-        let mut pass = Pass::begin(self, current, by);
+        let mut pass = Pass::begin(self, &current, by, started);
+        if let Some(glance) = glance {
+            pass.glanced(glance);
+        }
         self.mentions.note(&request.key, pass.object.spec());
+        let uid = &current.head().uid;
+        if let Some(before) = self.roll.note(&request.key, uid) {
+            self.forget(&before);
+        }
+        pass.seen.unsent = self.unsent().get(uid).cloned();
         self.count_first(&pass);
         let mut end = None;
         for _ in 0..STEPS_MAX {
@@ -89,14 +155,30 @@ impl Managed {
         }
         pass.disconnect().await;
         let stuck = || Verdict::write_failed("more steps than any honest path needs", false);
-        self.finish(pass, end.unwrap_or_else(stuck)).await
+        let verdict = end.unwrap_or_else(stuck);
+        self.note_rest(&pass, &verdict, current.resource_version());
+        self.finish(pass, verdict).await
+    }
+
+    /// Remembers an object about which there was nothing to do. Not where others have a say in what it is:
+    /// references are looked up in every pass.
+    fn note_rest(&self, pass: &Pass<'_>, verdict: &Verdict, begun_with: &ResourceVersion) {
+        let Some(uid) = pass.object.uid() else { return };
+        let is_resting = matches!(verdict.next, Next::Poll) && self.rules.served.references.is_empty();
+        match pass.quiet(begun_with).filter(|_| is_resting) {
+            Some(seen) => {
+                let (account, interval) = (pass.account().cloned(), self.poll.interval(&pass.object));
+                self.at_rest.note(uid, begun_with.clone(), account, interval, seen);
+            }
+            None => self.at_rest.forget(&uid),
+        }
     }
 
     fn count_first(&self, pass: &Pass<'_>) {
         if condition::find(pass.object.status(), kinds::SYNCED).is_none()
-            && let Some(created) = pass.object.created_at()
+            && let (Some(uid), Some(created)) = (pass.object.uid(), pass.object.created_at())
         {
-            self.metrics.first_reconcile(since(created, self.clock.now()));
+            self.metrics.first_reconcile(&uid, since(created, self.clock.now()));
         }
     }
 
@@ -133,11 +215,9 @@ impl Managed {
         }
         // What was never ready has no such condition yet, or is said to be in the making.
         let before = condition::find(&pass.stored_status, kinds::READY);
-        if is_ready
-            && before.is_none_or(|it| it.status != Status::True && it.reason == reason::CREATING)
-            && let Some(created) = pass.object.created_at()
-        {
-            self.metrics.first_ready(since(created, self.clock.now()));
+        let looks_new = before.is_none_or(|it| it.status != Status::True && it.reason == reason::CREATING);
+        if let (true, Some(created)) = (is_ready, pass.object.created_at()) {
+            self.metrics.ready(&uid, looks_new, since(created, self.clock.now()));
         }
     }
 
@@ -209,6 +289,16 @@ impl Managed {
     }
 }
 
+/// What a glance comes to.
+enum Sight {
+    /// All is as it was.
+    Same(Outcome),
+    /// Something is not.
+    New(Glance),
+    /// A whole pass is needed to know.
+    Unknown,
+}
+
 /// A failure of the store: the provider is not to blame.
 fn failed(what: &str, error: &Error) -> Outcome {
     Outcome::Transient(Failure::new(format!("{what}: {}", Failure::from_error(error))).elsewhere())
@@ -226,6 +316,9 @@ impl Reconciler for Managed {
             Ok(current) => self.pass(current, &request).await,
             Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => {
                 self.mentions.forget(&request.key);
+                if let Some(uid) = self.roll.strike(&request.key) {
+                    self.forget(&uid);
+                }
                 Outcome::Done
             }
             Err(error) => failed("cannot get managed resource", &error),

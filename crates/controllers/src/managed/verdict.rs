@@ -223,6 +223,12 @@ impl Verdict {
         Self::new(conditions, None, again(progress, message::PENDING))
     }
 
+    /// It is to be made, and this pass has too little time left to see how that ends.
+    pub fn out_of_time() -> Self {
+        let text = "too little time was left to create it: the provider is slow to say what is there";
+        Self::new(vec![not_ready(reason::CREATING, text)], None, Next::Requeue(text.into()))
+    }
+
     /// It could not be made, or nobody knows.
     pub fn create_failed(error: &Error) -> Self {
         Self::failed("create", event::CANNOT_CREATE, error, vec![not_ready(reason::CREATING, "")])

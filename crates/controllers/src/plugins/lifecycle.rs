@@ -17,6 +17,10 @@ use super::history::{History, attempt, item_of};
 /// off as well.
 pub const LEASES: &str = "no8s/leases";
 
+/// What a report says of its failure among its details, and what of one that stays.
+const ERROR_CLASS: &str = "error_class";
+const TERMINAL: &str = "terminal";
+
 /// Tries to write over what others write: they do so seldom.
 const WRITES_MAX: usize = 8;
 
@@ -54,6 +58,7 @@ impl Lifecycle {
             key: key.clone(),
             object: Arc::new(object),
             attempt,
+            context: Arc::default(),
         })))
     }
 
@@ -61,6 +66,9 @@ impl Lifecycle {
     async fn end(&self, leased: &Leased, fence: Fence, report: Report) -> Outcome {
         let by = By::actor(format!("plugins/{}", self.worker)).because("reported").fenced(fence);
         let outcome = match self.resolve(leased, &report, &by).await {
+            Ok(Next::Retry(why, _)) if is_terminal(leased, &report) => {
+                Outcome::Terminal(Failure::new(why).elsewhere())
+            }
             Ok(next) => outcome(next, &report),
             // Gone, and so nothing is left to do; what was tried is written down all the same.
             Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => Outcome::Done,
@@ -88,8 +96,10 @@ impl Lifecycle {
             let object = self.read(&leased.key, leased.object.uid().as_ref()).await?;
             let moment = Moment { now: self.clock.now(), claimed, rules: self.rules, draw };
             let (mut status, next) = no8s::recorded(&object, &verdict, &lease, &moment);
-            if let (false, Some(fields)) = (report.waits.is_empty(), status.as_object_mut()) {
-                // Due as soon as what it waits for has changed.
+            if let (true, Some(fields)) =
+                (!report.waits.is_empty() || is_terminal(leased, report), status.as_object_mut())
+            {
+                // Due as soon as what it waits for has changed, or as it has itself.
                 fields.remove("nextReconcileTime");
             }
             match self.write(object, status, &next, &lease.owner, by).await {
@@ -155,9 +165,21 @@ impl Meaning for Lifecycle {
     }
 }
 
+/// Whether it failed in a way that trying again does not mend. What is to go is tried again all the same:
+/// nobody would change it any more.
+fn is_terminal(leased: &Leased, report: &Report) -> bool {
+    report.success == Some(false)
+        && report.details.get(ERROR_CLASS).is_some_and(|it| it == TERMINAL)
+        && leased.object.deleted_at().is_none()
+}
+
 fn outcome(next: Next, report: &Report) -> Outcome {
     if !report.waits.is_empty() && report.success != Some(false) {
-        return Outcome::WaitFor(report.waits.clone());
+        let waits = report.waits.clone();
+        return match report.requeue_after {
+            Some(most) => Outcome::WaitAtMost(waits, most),
+            None => Outcome::WaitFor(waits),
+        };
     }
     match next {
         Next::Ready(wait) | Next::After(wait) => Outcome::After(wait),

@@ -1,6 +1,6 @@
 //! One object, its reconciler, and everything around it that a case can look at or break.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use concert_controllers::managed::config::Configurations;
@@ -10,6 +10,8 @@ use concert_controllers::managed::event::Notes;
 use concert_controllers::managed::mentions::Mentions;
 use concert_controllers::managed::metrics::Metrics;
 use concert_controllers::managed::poll::Poll;
+use concert_controllers::managed::rest::AtRest;
+use concert_controllers::managed::roll::Roll;
 use concert_controllers::managed::run::Managed;
 use concert_controllers::managed::vocabulary::annotation;
 use concert_controllers::managed::{CREATION_GRACE, TIMEOUT};
@@ -124,7 +126,10 @@ impl Bench {
             configurations: Arc::new(Configurations::new(store.clone(), clock.clone(), |_| None)),
             recorder: notes.clone(),
             metrics: Metrics::new().kind(&kind),
+            at_rest: AtRest::default(),
             mentions: Arc::new(Mentions::new(false)),
+            roll: Roll::default(),
+            unsent: Mutex::default(),
         };
         let told = std::sync::atomic::AtomicUsize::new(0);
         Self { store, direct, clock, provider, line, managed, key, notes, told }
@@ -134,6 +139,8 @@ impl Bench {
     pub fn restart(&mut self) {
         self.managed.publisher = Arc::new(Publisher::new(self.store.clone()));
         self.managed.chance = Chance::seeded(2);
+        (self.managed.at_rest, self.managed.roll) = Default::default();
+        self.managed.unsent = Mutex::default();
     }
 
     /// The kind under test.
@@ -179,14 +186,24 @@ impl Bench {
         self.direct.delete(&self.key, &Delete::default(), &user()).await.unwrap();
     }
 
-    /// One pass.
+    /// One pass, because something has changed.
     pub async fn reconcile(&self) -> Outcome {
+        self.run(Lane::Event).await
+    }
+
+    /// One pass, because it is time.
+    pub async fn poll(&self) -> Outcome {
+        self.run(Lane::Poll).await
+    }
+
+    async fn run(&self, lane: Lane) -> Outcome {
         let request = Request {
             key: self.key.clone(),
             attempt: 0,
             reasons: Reasons::default(),
-            lane: Lane::Event,
+            lane,
             fence: None,
+            is_onlooker: false,
             deadline: Duration::MAX,
             permit: None,
         };
@@ -247,6 +264,11 @@ impl Bench {
     pub fn writes(&self) -> Vec<Verb> {
         let writes = self.store.take_writes().into_iter();
         writes.filter(|it| it.kind == *self.kind()).map(|it| it.verb).collect()
+    }
+
+    /// How many objects there are, are ready, and are synced, as the numbers have it.
+    pub fn counts(&self) -> String {
+        format!("{:?}", self.managed.metrics)
     }
 
     /// Forgets all events, calls and writes so far.

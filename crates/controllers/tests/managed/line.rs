@@ -30,12 +30,21 @@ pub struct Line {
     accounts: Mutex<Vec<String>>,
     /// Why the provider cannot be reached, if it cannot.
     down: watch::Sender<Option<&'static str>>,
+    /// Called before each observe.
+    slow: Arc<Mutex<Option<Slow>>>,
 }
+
+type Slow = Box<dyn FnMut() + Send>;
 
 impl Line {
     pub fn new(provider: Arc<dyn Provider>) -> Self {
         let (breaks, accounts, down) = (Arc::default(), Mutex::default(), watch::Sender::new(None));
-        Self { inner: InProcess::new(provider), breaks, accounts, down }
+        Self { inner: InProcess::new(provider), breaks, accounts, down, slow: Arc::default() }
+    }
+
+    /// What happens while the provider looks at a thing.
+    pub fn while_observing(&self, slow: impl FnMut() + Send + 'static) {
+        *self.slow.lock().unwrap() = Some(Box::new(slow));
     }
 
     /// The fingerprints of the accounts it was to connect with until now.
@@ -86,7 +95,7 @@ impl Connector for Line {
         self.check()?;
         check(&self.breaks, At::Connect)?;
         let inner = self.inner.connect(object, configuration, call).await?;
-        Ok(Box::new(Session { inner, breaks: self.breaks.clone() }))
+        Ok(Box::new(Session { inner, breaks: self.breaks.clone(), slow: self.slow.clone() }))
     }
 
     async fn lost(&self) {
@@ -108,13 +117,21 @@ impl Connector for Line {
 struct Session {
     inner: Box<dyn External>,
     breaks: Arc<Mutex<VecDeque<(At, Error)>>>,
+    slow: Arc<Mutex<Option<Slow>>>,
 }
 
 #[async_trait]
 impl External for Session {
     async fn observe(&mut self, object: &Object, call: &Call) -> Result<Observation> {
+        if let Some(slow) = &mut *self.slow.lock().unwrap() {
+            slow();
+        }
         check(&self.breaks, At::Observe)?;
         self.inner.observe(object, call).await
+    }
+
+    async fn validate(&mut self, object: &Object, call: &Call) -> Result<()> {
+        self.inner.validate(object, call).await
     }
 
     async fn plan(&mut self, object: &Object, call: &Call) -> Result<Plan> {

@@ -39,6 +39,9 @@ pub struct Script {
     pub update: VecDeque<Result<Updated>>,
     pub delete: VecDeque<Result<Deleted>>,
     pub lookup: VecDeque<Result<Lookup>>,
+    pub validate: VecDeque<Result<()>>,
+    /// What every plan is.
+    pub plan: Option<PlanAction>,
     /// Fields of `spec` to late-initialise in each true observation.
     pub late: Option<Map<String, Value>>,
     /// Goes into the true answer of the next update, and stays.
@@ -64,6 +67,11 @@ impl Scripted {
     /// Puts a thing there.
     pub fn put(&self, name: &str, thing: Value) {
         self.state().things.insert(name.to_owned(), thing);
+    }
+
+    /// Takes a thing away.
+    pub fn remove(&self, name: &str) {
+        self.state().things.remove(name);
     }
 
     /// All things there are.
@@ -137,6 +145,10 @@ impl Provider for Scripted {
         }
     }
 
+    async fn validate(&self, _: &Object) -> Result<()> {
+        self.state().script.validate.pop_front().unwrap_or(Ok(()))
+    }
+
     async fn observe(&self, object: &Object, _: Option<&Configuration>) -> Result<Observation> {
         let mut state = self.state();
         state.asked.push(("observe", object.clone()));
@@ -157,7 +169,8 @@ impl Provider for Scripted {
     }
 
     async fn plan(&self, _: &Object, _: Option<&Configuration>) -> Result<Plan> {
-        Ok(Plan { action: PlanAction::Unknown, changes: Vec::new(), reason: String::new() })
+        let action = self.state().script.plan.unwrap_or(PlanAction::Unknown);
+        Ok(Plan { action, changes: Vec::new(), reason: String::new() })
     }
 
     async fn create(

@@ -54,8 +54,12 @@ suite! {
         does_not_begin_when_the_intent_cannot_be_written,
         does_not_begin_on_an_object_that_changed,
         begins_once_when_the_answer_to_the_intent_is_lost,
+        is_not_in_doubt_where_it_was_never_sent,
         that_fails_is_written_down_and_tried_again,
         that_meets_a_conflict_is_tried_again_silently,
+        does_not_begin_where_nobody_is_connected,
+        does_not_begin_with_too_little_time_left,
+        does_not_begin_with_what_the_provider_refuses,
     ]
     deleting: [
         takes_one_pass_where_the_thing_goes_at_once,
@@ -66,6 +70,7 @@ suite! {
         tries_again_when_the_finalizer_cannot_be_removed,
         waits_for_the_finalizers_of_others,
         leaves_alone_what_never_was_ours,
+        keeps_its_account_until_the_object_has_gone,
     ]
     doubting: [
         finds_by_its_token_what_was_made,
@@ -130,6 +135,9 @@ suite! {
         holds_up_a_deletion_and_says_so,
         lets_a_deletion_pass_that_says_so,
     ]
+    planning: [
+        says_what_the_provider_would_refuse,
+    ]
     policies: [
         that_are_not_supported_are_refused,
         are_taken_once_they_make_sense,
@@ -143,6 +151,12 @@ suite! {
         is_what_the_object_asks_for,
         is_never_less_than_allowed,
         is_as_usual_where_an_object_asks_for_nonsense,
+        asks_once_and_writes_nothing_at_rest,
+        mends_what_it_finds_at_a_glance,
+        says_what_failed_at_a_glance,
+        is_a_whole_pass_over_what_was_edited,
+        takes_a_failing_goodbye_for_nothing,
+        looks_at_everything_now_and_then,
     ]
     publishing: [
         that_fails_when_observed_is_tried_again,
@@ -150,11 +164,13 @@ suite! {
         that_fails_when_updated_is_said,
         what_an_update_tells_is_added_to_what_is_there,
         that_meets_a_conflict_is_tried_again_silently,
+        what_is_told_once_is_written_until_it_works,
         does_not_touch_the_secret_of_somebody_else,
     ]
     reading: [
         a_failing_read_is_the_stores_fault_and_tried_again,
         what_is_not_there_is_done,
+        what_was_torn_away_is_not_counted_any_more,
         a_kind_that_is_not_there_is_done,
     ]
     references: [
@@ -171,9 +187,13 @@ suite! {
         a_definition_that_comes_back_starts_the_controller_again,
         objects_of_a_provider_that_was_removed_say_so,
         a_kind_that_two_providers_claim_stays_with_the_first,
+        a_kind_that_two_providers_claim_does_not_depend_on_who_was_heard_first,
         a_definition_without_status_is_a_problem_of_its_own,
         a_provider_that_comes_up_late_is_waited_for,
+        a_provider_whose_controllers_stay_is_said_to_be_lost_and_back,
         a_provider_that_restarts_goes_on_where_it_was,
+        what_an_object_owns_wakes_it,
+        what_an_object_mentions_wakes_it,
     ]
     requests: [
         is_answered_once,
@@ -194,6 +214,7 @@ suite! {
         that_will_never_succeed_is_tried_much_later,
         that_meets_a_conflict_is_tried_again_silently,
         that_takes_its_time_is_looked_at_when_it_says,
+        does_not_begin_with_what_the_provider_refuses,
     ]
 }
 
@@ -229,6 +250,7 @@ fn every_case_is_in_the_table() {
         "orphaning",
         "outcomes",
         "pausing",
+        "planning",
         "policies",
         "polling",
         "publishing",

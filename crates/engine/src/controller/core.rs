@@ -11,7 +11,7 @@ use prometheus_client::metrics::counter::Counter;
 use crate::backoff::Backoff;
 use crate::outcome::{Failure, Outcome, OutcomeKind};
 use crate::queue::{Full, Item, ItemId, Lane, Next, Placed, Queue, Reason};
-use crate::spread::spread;
+use crate::spread::{spread, together};
 use crate::workers::{Demand, Permit};
 
 use super::note::{Claim, Note};
@@ -42,6 +42,8 @@ pub(super) struct Core {
     pub(super) unwatched: BTreeMap<Scope, BTreeMap<ObjectKey, Unverified>>,
     /// Which list of the main source is the latest.
     pub(super) list: u16,
+    /// Whether keys have come since it began, so that what is not in it may be there all the same.
+    pub(super) is_list_outdated: bool,
 }
 
 /// How outcomes are turned into due times.
@@ -95,6 +97,7 @@ impl Core {
             unverified: BTreeMap::new(),
             unwatched: BTreeMap::new(),
             list: 0,
+            is_list_outdated: false,
         }
     }
 
@@ -108,6 +111,18 @@ impl Core {
     ) -> Result<(), Full> {
         self.meet(key, now)?;
         self.add(key, lane, reason, due, now)
+    }
+
+    /// As [`Core::enqueue`], for a key that is known.
+    pub fn wake_known(
+        &mut self,
+        key: &ObjectKey,
+        lane: Lane,
+        reason: Reason,
+        due: Duration,
+        now: Duration,
+    ) -> bool {
+        self.queue.find(key).is_some() && self.add(key, lane, reason, due, now).is_ok()
     }
 
     /// Takes up to `max` items that are due, and no more than `demand` allows.
@@ -144,6 +159,9 @@ impl Core {
     pub fn settle(&mut self, id: ItemId, version: u64, outcome: Outcome, now: Duration) {
         let claim = self.queue.note(id).detail.as_ref().and_then(|it| it.row);
         let Some(key) = self.queue.key(id).cloned() else { return };
+        if self.queue.note(id).is_disowned {
+            return self.drop_run(id, now);
+        }
         let note = self.queue.note_mut(id);
         (note.outcome, note.ran) = (Some(outcome.kind()), version);
         let mut waits = Vec::new();
@@ -165,6 +183,12 @@ impl Core {
                 }
                 waits = all;
                 Next::Rest
+            }
+            Outcome::WaitAtMost(all, most) => {
+                let detail = self.queue.note_mut(id).detail_mut();
+                (detail.error, detail.delay) = (None, Some(most));
+                waits = all;
+                Next::At(Lane::Poll, "waited", now.saturating_add(most))
             }
             Outcome::Transient(failure) => self.retry(id, failure, now),
             Outcome::Terminal(failure) => {
@@ -190,6 +214,15 @@ impl Core {
             self.park(id, &key, waits, false);
         }
         self.mark_unsaved(id, &key);
+    }
+
+    /// Ends a run of an item that another member has.
+    pub fn drop_run(&mut self, id: ItemId, now: Duration) {
+        if let Some(key) = self.queue.key(id).cloned() {
+            self.disown(&key);
+            self.queue.finish(id, Next::Forget, now);
+            self.rings.room = true;
+        }
     }
 
     fn requeue(&mut self, id: ItemId, why: Arc<str>, after: Option<Duration>, now: Duration) -> Next {
@@ -219,10 +252,12 @@ impl Core {
         let is_first = std::mem::take(&mut note.is_unpolled);
         match poll {
             Some(poll) if is_first && poll < Duration::MAX => {
-                Next::At(Lane::Poll, "poll", now + spread(key, poll))
+                Next::At(Lane::Poll, "poll", together(now + spread(key, poll), poll))
             }
             // A poll beyond the end of time never comes.
-            Some(poll) => now.checked_add(poll).map_or(Next::Rest, |due| Next::At(Lane::Poll, "poll", due)),
+            Some(poll) => now
+                .checked_add(poll)
+                .map_or(Next::Rest, |due| Next::At(Lane::Poll, "poll", together(due, poll))),
             None => Next::Rest,
         }
     }
@@ -270,9 +305,9 @@ impl Core {
                 let due = if is_late { now + spread(key, saved.row.delay()) } else { due };
                 self.add(key, Lane::Retry, "restored", due, now).is_ok()
             }
-            (OutcomeKind::WaitFor, _) if !saved.row.waits.is_empty() => {
+            (OutcomeKind::WaitFor, due) if !saved.row.waits.is_empty() => {
                 self.park(id, key, saved.row.waits, true);
-                true
+                due.is_none_or(|due| self.add(key, Lane::Poll, "restored", due, now).is_ok())
             }
             _ => false,
         }

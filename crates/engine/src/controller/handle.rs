@@ -43,6 +43,8 @@ pub struct Summary {
     pub is_paused: bool,
     /// How many items are where.
     pub depth: Depth,
+    /// How long the item has waited for a worker that has waited longest.
+    pub longest_wait: Duration,
     /// Runs so far.
     pub runs: u64,
     /// Runs that failed.
@@ -65,7 +67,7 @@ impl Handle {
         self.enqueue_after(key, lane, reason, Duration::ZERO)
     }
 
-    /// Asks for a run of `key` after some time.
+    /// Asks for a run of `key` after some time. One that another member has is left to it.
     ///
     /// # Errors
     /// As [`Handle::enqueue`].
@@ -79,9 +81,20 @@ impl Handle {
         if self.shared.is_stopped() {
             return Err(EnqueueError::Stopped { name: self.shared.name.clone() });
         }
+        // Whoever has it hears of the same.
+        if !self.shared.authority.has(key) {
+            return Ok(());
+        }
         let now = self.shared.now();
         let due = now.saturating_add(delay);
         Ok(self.shared.with(|core| core.enqueue(key, lane, reason, due, now))?)
+    }
+
+    /// Asks for a run of `key` after some time, if it is an item. One that is not says `false`: when it
+    /// becomes one it is run anyway.
+    pub fn wake(&self, key: &ObjectKey, lane: Lane, reason: Reason, delay: Duration) -> bool {
+        let now = self.shared.now();
+        self.shared.with(|core| core.wake_known(key, lane, reason, now.saturating_add(delay), now))
     }
 
     /// Says that what is called `label` has this version now: wakes who waits for another one.
@@ -102,13 +115,18 @@ impl Handle {
 
     /// The controller in numbers.
     pub fn summary(&self) -> Summary {
-        let (depth, is_paused) = self.shared.with(|core| (core.queue.depth(), core.queue.is_paused()));
+        let now = self.shared.now();
+        let (depth, is_paused, oldest) = self.shared.with(|core| {
+            let queue = &core.queue;
+            (queue.depth(), queue.is_paused(), queue.oldest_due())
+        });
         let counters = &self.shared.counters;
         Summary {
             name: self.shared.name.clone(),
             is_ready: self.is_ready(),
             is_paused,
             depth,
+            longest_wait: oldest.map_or(Duration::ZERO, |due| now.saturating_sub(due)),
             runs: counters.runs(),
             failures: counters.failures(),
             panics: counters.panics.get(),

@@ -9,6 +9,7 @@ mod restore;
 mod running;
 mod saving;
 mod shared;
+mod sharing;
 mod sight;
 mod sources;
 mod state;
@@ -23,16 +24,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use concert_store::{Error, Fence, Work};
+use concert_store::{Error, Work};
 
 use crate::backoff::Backoff;
 use crate::breaker::{self, Breakers};
 use crate::budget::Budgets;
+use crate::members::Authority;
 use crate::reconciler::Reconciler;
 use crate::source::{Objects, Source};
 use crate::workers::Demand;
 
 pub use handle::{EnqueueError, Handle, Summary};
+pub use restore::stored;
 pub(crate) use running::{Running, Surroundings};
 pub use state::{ItemState, Phase};
 
@@ -53,7 +56,7 @@ pub struct Controller {
     objects: Option<Objects>,
     sources: Vec<Source>,
     durability: Durability,
-    fence: Option<Fence>,
+    authority: Authority,
     versions: Option<Arc<dyn Versions>>,
     demand: Option<Demand>,
 }
@@ -101,7 +104,7 @@ impl Controller {
             objects: None,
             sources: Vec::new(),
             durability: Durability::Volatile,
-            fence: None,
+            authority: Authority::Alone,
             versions: None,
             demand: None,
         })
@@ -186,9 +189,9 @@ impl Builder {
         self
     }
 
-    /// The claim that runs carry. Without it a durable controller makes one when it starts.
-    pub fn fence(mut self, fence: Option<Fence>) -> Self {
-        self.0.fence = fence;
+    /// On which keys it works, and the claim that runs carry.
+    pub fn authority(mut self, authority: Authority) -> Self {
+        self.0.authority = authority;
         self
     }
 

@@ -30,6 +30,8 @@ pub(super) struct Note {
     pub is_first: bool,
     /// Whether it stands in line to be saved.
     pub is_unsaved: bool,
+    /// Whether another member has it, and it goes when its run ends: its row stays for that one.
+    pub is_disowned: bool,
 }
 
 #[derive(Default)]

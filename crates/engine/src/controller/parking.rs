@@ -114,7 +114,7 @@ impl Lot {
                     Change::ListBegins | Change::Present { is_listed: true, .. } => {}
                     Change::Present { object, .. } => core.object_changed(object.key(), Some(object), now),
                     Change::Gone(object) => core.object_changed(object.key(), None, now),
-                    Change::ListEnds => core.scope_watched(&scope),
+                    Change::ListEnds | Change::Unserved => core.scope_watched(&scope),
                 });
                 Ok(())
             };

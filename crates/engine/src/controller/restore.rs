@@ -3,12 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use concert_model::Timestamp;
+use concert_model::{ObjectKey, Timestamp};
+use concert_store::{Clock, Error, ItemKey, Work};
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::{OutcomeKind, Wait};
 
 use super::note::Saved;
+use super::state::{ItemState, Phase};
 
 /// The body of one row of work state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,6 +62,45 @@ impl Row {
     pub fn left(&self, now: Timestamp) -> Option<Duration> {
         let left = Duration::try_from(self.due?.duration_since(now)).unwrap_or_default();
         Some(left.min(self.delay()))
+    }
+}
+
+/// What is known of an item that another process works on: what it has written down.
+///
+/// # Errors
+/// Any of the store's.
+pub async fn stored(
+    work: &dyn Work,
+    clock: &dyn Clock,
+    controller: &str,
+    key: &ObjectKey,
+) -> Result<Option<ItemState>, Error> {
+    let item = ItemKey { controller: controller.into(), item: key.to_string().into() };
+    let found = work.read(&item).await?;
+    let row = found.and_then(|it| serde_json::from_slice::<Row>(&it.body).ok());
+    Ok(row.map(|row| row.state(key.clone(), clock)))
+}
+
+impl Row {
+    fn state(self, key: ObjectKey, clock: &dyn Clock) -> ItemState {
+        let next_due = self.left(clock.now()).map(|left| clock.elapsed() + left);
+        let phase = match (self.outcome, next_due) {
+            (OutcomeKind::Transient | OutcomeKind::Requeue, Some(until)) => Phase::BackingOff { until },
+            (OutcomeKind::Terminal, _) => Phase::Terminal,
+            _ if !self.waits.is_empty() => Phase::ParkedOn(self.waits),
+            (_, Some(due)) => Phase::DueAt(due),
+            (_, None) => Phase::Idle,
+        };
+        ItemState {
+            key,
+            phase,
+            lane: None,
+            attempt: self.attempt,
+            reasons: Default::default(),
+            last_outcome: Some(self.outcome),
+            last_error: self.error,
+            next_due,
+        }
     }
 }
 

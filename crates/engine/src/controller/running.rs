@@ -7,12 +7,13 @@ use concert_store::{Chance, Clock, Error, Fence, ItemKey, Store, Work};
 use tracing::warn;
 
 use crate::backoff::Backoff;
+use crate::members::Authority;
 use crate::metrics::Metrics;
 use crate::tasks::{OnExit, Tasks};
 
 use super::handle::Handle;
 use super::shared::Shared;
-use super::{Controller, Durability, parking, saving, sources, timekeeper, worker};
+use super::{Controller, Durability, parking, saving, sharing, sources, timekeeper, worker};
 
 /// Between tries to start while the store does not answer.
 const RETRY: Backoff = Backoff { base: Duration::from_millis(100), cap: Duration::from_secs(10) };
@@ -96,12 +97,16 @@ impl Cast {
     }
 
     async fn claim_and_scan(&self, work: &dyn Work) -> Result<(), Error> {
-        if self.shared.fence.get().is_none() {
+        if matches!(self.shared.authority, Authority::Alone) && self.shared.claim.get().is_none() {
             let fence = claim(work, &self.shared.name).await?;
             // Only this task sets it.
-            self.shared.fence.set(fence).ok();
+            self.shared.claim.set(fence).ok();
         }
-        saving::scan(&self.shared, work).await
+        let shares = match &self.shared.authority {
+            Authority::Shared(shares) => Some(shares),
+            _ => None,
+        };
+        saving::scan(&self.shared, work, |item| shares.is_none_or(|it| it.holds(item))).await
     }
 
     fn spawn_all(self, work: Option<Arc<dyn Work>>) {
@@ -116,8 +121,12 @@ impl Cast {
         }
         self.spawn("timekeeper", timekeeper::run(shared(), shutdown()));
         self.spawn("parking", parking::run(shared(), self.chance.fork(), shutdown()));
-        if let Some(work) = work {
+        if let Some(work) = work.clone() {
             self.spawn("saving", saving::run(shared(), work, self.chance.fork(), shutdown()));
+        }
+        if let Some(shares) = self.shared.authority.shares().cloned() {
+            let sharing = sharing::Sharing::new(shared(), shares, work.clone(), self.chance.fork());
+            self.spawn("sharing", sharing.run(shutdown()));
         }
         if let Some(objects) = self.controller.objects.clone() {
             self.spawn("objects", sources::run_objects(shared(), objects, self.chance.fork(), shutdown()));

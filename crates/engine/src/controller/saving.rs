@@ -165,12 +165,20 @@ impl Saving {
     }
 }
 
-/// Reads all rows of a controller.
-pub(super) async fn scan(shared: &Shared, work: &dyn Work) -> Result<(), Error> {
+/// Reads all rows of a controller that are about keys of ours.
+pub(super) async fn scan(
+    shared: &Shared,
+    work: &dyn Work,
+    is_ours: impl Fn(&str) -> bool,
+) -> Result<(), Error> {
     let rows = work.scan(&shared.name).await?;
     let (now, wall) = (shared.clock.elapsed(), shared.clock.now());
     shared.with(|core| {
+        core.is_list_outdated = true;
         for found in rows {
+            if !is_ours(&found.item.item) {
+                continue;
+            }
             let Ok(row) = serde_json::from_slice::<Row>(&found.body) else {
                 debug!(item = %found.item.item, "work state of another version is left alone");
                 continue;

@@ -9,6 +9,7 @@ use tokio::sync::Notify;
 
 use crate::breaker::Breakers;
 use crate::budget::Budgets;
+use crate::members::Authority;
 use crate::metrics::{Counters, Probe, Sample};
 use crate::reconciler::Reconciler;
 use crate::watched::Watched;
@@ -31,8 +32,12 @@ pub(crate) struct Shared {
     /// How often sources list again although nothing says so.
     pub relist: Option<Duration>,
     pub timeout: Duration,
-    /// The claim that this run of the controller works under.
-    pub fence: OnceLock<Fence>,
+    /// On which keys it works.
+    pub authority: Authority,
+    /// The claim that it made when it started, where it works alone.
+    pub claim: OnceLock<Fence>,
+    /// How often the main source is to begin anew, because keys have come.
+    pub relists: Watched<u64>,
     /// Sources whose first list is not complete.
     pub unlisted: Watched<usize>,
     /// Workers that have not ended: what they settle must still be saved.
@@ -83,7 +88,9 @@ impl Shared {
             concurrency: controller.concurrency,
             relist: controller.relist,
             timeout: controller.timeout,
-            fence: controller.fence.clone().map_or_else(OnceLock::new, OnceLock::from),
+            authority: controller.authority.clone(),
+            claim: OnceLock::new(),
+            relists: Watched::new(0),
             unlisted: Watched::new(sources),
             workers: Watched::new(0),
             bells,

@@ -6,7 +6,7 @@ use concert_model::{ObjectKey, Uid};
 
 use crate::outcome::OutcomeKind;
 use crate::queue::{Full, ItemId, Lane, Reason};
-use crate::spread::{spread, stable_hash};
+use crate::spread::{spread, stable_hash, together};
 
 use super::core::Core;
 use super::note::{Claim, Note};
@@ -23,6 +23,8 @@ pub(super) struct Sight<'a> {
     pub is_settled: bool,
     /// Whether it goes before all others; none where all are alike.
     pub is_first: Option<bool>,
+    /// With whom it takes turns.
+    pub share: u32,
 }
 
 impl Sight<'_> {
@@ -40,18 +42,21 @@ impl Sight<'_> {
 impl Core {
     pub fn list_begins(&mut self) {
         self.list = self.list.wrapping_add(1);
+        self.is_list_outdated = false;
     }
 
     /// What the main source saw.
     pub fn sighted(&mut self, sight: &Sight<'_>, reason: Reason, now: Duration) -> Result<(), Full> {
         let (id, restored) = self.meet(sight.key, now)?;
         let list = self.list;
+        self.queue.set_share(id, sight.share);
         let note = self.queue.note_mut(id);
         let was_known = std::mem::replace(&mut note.is_known, true);
         let is_same = was_known && note.fingerprint == sight.fingerprint;
         let was_generation = std::mem::replace(&mut note.generation, sight.generation);
         (note.fingerprint, note.list) = (sight.fingerprint, list);
         note.is_first = sight.is_first == Some(true);
+        note.is_disowned = false;
         if self.policy.is_durable {
             note.version = sight.version();
         }
@@ -90,7 +95,7 @@ impl Core {
         match self.policy.poll {
             Some(poll) if sight.is_settled => {
                 self.queue.note_mut(id).is_unpolled = false;
-                self.add(sight.key, Lane::Poll, "poll", now + spread(sight.key, poll), now)
+                self.add(sight.key, Lane::Poll, "poll", together(now + spread(sight.key, poll), poll), now)
             }
             None if sight.is_settled => Ok(()),
             _ => self.add_listed(id, sight, now),
@@ -108,8 +113,39 @@ impl Core {
         self.add(key, Lane::Event, reason, now, now)
     }
 
+    /// As [`Core::gone`], for an object that may never have been an item.
+    pub fn not_ours(&mut self, key: &ObjectKey, now: Duration) {
+        if self.queue.find(key).is_some() {
+            // A known key is never refused.
+            self.gone(key, "deleted", now).ok();
+        }
+    }
+
+    /// Another member has it: it is no item here, and its row is for that one to read.
+    pub fn disown(&mut self, key: &ObjectKey) {
+        let Some(id) = self.queue.find(key) else { return };
+        let note = self.queue.note_mut(id);
+        note.is_disowned = true;
+        let waits = note.detail.take().map(|it| it.waits).unwrap_or_default();
+        if !waits.is_empty() {
+            self.unpark(key, &waits);
+        }
+        self.queue.remove(key);
+        self.rings.room = true;
+    }
+
+    /// Disowns all that `is_ours` does not recognise.
+    pub fn disown_all_but(&mut self, is_ours: impl Fn(&dyn std::fmt::Display) -> bool) {
+        let all: Vec<ObjectKey> = self.queue.ids().filter_map(|id| self.queue.key(id).cloned()).collect();
+        all.iter().filter(|key| !is_ours(key)).for_each(|key| self.disown(key));
+        self.restored.retain(|item, _| is_ours(item));
+    }
+
     /// A list of the main source is complete: what was known and is not in it is gone.
     pub fn list_ends(&mut self, now: Duration) {
+        if self.is_list_outdated {
+            return;
+        }
         let is_lost = |note: &Note| note.is_known && note.list != self.list;
         let lost: Vec<ItemId> = self.queue.ids().filter(|id| is_lost(self.queue.note(*id))).collect();
         for id in lost {

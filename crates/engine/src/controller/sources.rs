@@ -24,10 +24,18 @@ const KIND_RETRY: Duration = Duration::from_secs(1);
 pub(super) async fn run_objects(shared: Arc<Shared>, objects: Objects, chance: Chance, shutdown: Shutdown) {
     let follow = follow(&shared, objects.query.clone(), chance);
     let mut readiness = Some(());
-    let tell = |change: &Change| {
+    // While a key goes from one member to another, news from related sources may reach neither.
+    let may_rest = shared.authority.shares().is_none() || !shared.with(|core| core.policy.has_related);
+    let mut tell = |change: &Change| {
         let now = shared.now();
         match change {
             Change::ListBegins => shared.with(Core::list_begins),
+            Change::Present { object, .. } | Change::Gone(object) if !shared.authority.has(object.key()) => {
+                shared.with(|core| core.disown(object.key()));
+            }
+            Change::Present { object, .. } if !objects.is_ours.as_ref().is_none_or(|it| it(object)) => {
+                shared.with(|core| core.not_ours(object.key(), now));
+            }
             Change::Present { object, is_listed } => {
                 let sight = Sight {
                     key: object.key(),
@@ -35,12 +43,18 @@ pub(super) async fn run_objects(shared: Arc<Shared>, objects: Objects, chance: C
                     generation: object.head().generation,
                     uid: &object.head().uid,
                     is_listed: *is_listed,
-                    is_settled: *is_listed && (objects.is_settled)(object),
+                    is_settled: *is_listed && may_rest && (objects.is_settled)(object),
                     is_first: objects.is_first.as_ref().map(|is_first| is_first(object)),
+                    share: (objects.share)(object),
                 };
                 shared.with(|core| core.sighted(&sight, "changed", now))?;
             }
+            Change::Gone(object) if objects.is_ours.is_some() => {
+                shared.with(|core| core.not_ours(object.key(), now));
+            }
             Change::Gone(object) => shared.with(|core| core.gone(object.key(), "deleted", now))?,
+            // Whoever started the controller for the kind will stop it, or knows that it comes back.
+            Change::Unserved => {}
             Change::ListEnds => {
                 shared.with(|core| core.list_ends(now));
                 report_ready(&shared, &mut readiness);
@@ -48,7 +62,14 @@ pub(super) async fn run_objects(shared: Arc<Shared>, objects: Objects, chance: C
         }
         Ok(())
     };
-    follow.run(&shutdown, &shared.bells.room, tell).await;
+    while !shutdown.is_requested() {
+        let seen = shared.relists.get();
+        tokio::select! {
+            biased;
+            _ = shared.relists.wait_for(|relists| *relists != seen) => {}
+            () = follow.run(&shutdown, &shared.bells.room, &mut tell) => {}
+        }
+    }
 }
 
 /// Follows objects whose changes concern other keys.
@@ -62,6 +83,10 @@ pub(super) async fn run_related(shared: Arc<Shared>, source: Source, chance: Cha
             Change::ListBegins => related.list += 1,
             Change::Present { object, is_listed } => related.present(object, *is_listed)?,
             Change::Gone(object) => related.gone(object)?,
+            Change::Unserved => {
+                related.list += 1;
+                related.forget_lost()?;
+            }
             Change::ListEnds => {
                 related.forget_lost()?;
                 report_ready(&shared, &mut readiness);
@@ -144,7 +169,9 @@ impl Related {
     fn wake(&self, targets: &[ObjectKey], lane: Lane) -> Result<(), Full> {
         let now = self.shared.now();
         self.shared.with(|core| {
-            targets.iter().try_for_each(|key| core.enqueue(key, lane, self.source.reason, now, now))
+            let ours = targets.iter().filter(|key| self.shared.authority.has(key));
+            let mut ours = ours;
+            ours.try_for_each(|key| core.enqueue(key, lane, self.source.reason, now, now))
         })
     }
 }

@@ -18,6 +18,7 @@ use tracing::{Span, debug, error, error_span, warn};
 
 use crate::alarm::{Alarm, yield_now};
 use crate::breaker::Answer;
+use crate::members::{Leave, Shares, Stay};
 use crate::outcome::{Failure, Outcome};
 use crate::queue::{ItemId, Lane};
 use crate::reconciler::{Labels, Request};
@@ -94,6 +95,8 @@ enum Landed {
     /// With the version of the object that the run began with.
     Ran(ItemId, u64, Outcome),
     Deferred(ItemId, Duration),
+    /// Another member has it.
+    NotOurs(ItemId),
 }
 
 impl<'a> Worker<'a> {
@@ -119,6 +122,7 @@ impl<'a> Worker<'a> {
                 match it {
                     Landed::Ran(id, version, outcome) => core.settle(id, version, outcome, now),
                     Landed::Deferred(id, due) => core.defer(id, due, now),
+                    Landed::NotOurs(id) => core.drop_run(id, now),
                 }
             }
             core.take(free, demand, now, taken);
@@ -135,7 +139,12 @@ impl<'a> Worker<'a> {
         let (shared, now) = (self.shared, self.shared.now());
         let id = run.item.id;
         let span = error_span!("reconcile", controller = %shared.name, key = %run.item.key, run = run.number);
-        let mut ticket = Ticket { id, version: run.version, started: now, target: None, span };
+        let (fence, stay, is_onlooker) = match shared.authority.leave_for(&run.item.key) {
+            Leave::Run(fence, stay) => (fence.or_else(|| shared.claim.get().cloned()), stay, false),
+            Leave::LookOn => (None, None, true),
+            Leave::Not => return self.landed.push(Landed::NotOurs(id)),
+        };
+        let mut ticket = Ticket { id, version: run.version, started: now, target: None, span, _stay: stay };
         // A panic of user code must not end the worker.
         let labels = match catch_unwind(AssertUnwindSafe(|| shared.reconciler.labels(&run.item.key))) {
             Ok(labels) => labels,
@@ -153,7 +162,8 @@ impl<'a> Worker<'a> {
             attempt: run.attempt,
             reasons: run.item.reasons,
             lane: run.item.lane,
-            fence: shared.fence.get().cloned(),
+            fence,
+            is_onlooker,
             deadline,
             permit: run.permit.map(Arc::new),
         };
@@ -201,7 +211,7 @@ impl<'a> Worker<'a> {
         let shared = self.shared;
         let now = shared.now();
         let outcome = match end {
-            End::Ran(Outcome::WaitFor(waits)) if waits.is_empty() => {
+            End::Ran(Outcome::WaitFor(waits) | Outcome::WaitAtMost(waits, _)) if waits.is_empty() => {
                 Outcome::Transient(Failure::new("the reconciler waits for nothing").elsewhere())
             }
             End::Ran(outcome) => outcome,
@@ -258,7 +268,8 @@ fn admit(shared: &Shared, labels: &Labels, lane: Lane, now: Duration) -> Result<
     }
     let target = labels.target.as_ref();
     target.map_or(Ok(()), |it| shared.breakers.admit(it, now))?;
-    shared.budgets.take(&labels.budgets, lane, now).inspect_err(|_| {
+    let crowd = shared.authority.shares().map_or(1, Shares::crowd);
+    shared.budgets.take_part(&labels.budgets, lane, now, crowd).inspect_err(|_| {
         if let Some(target) = target {
             shared.breakers.record(target, Answer::NotAsked, now);
         }
@@ -270,7 +281,8 @@ fn answer(outcome: &Outcome) -> Answer {
         Outcome::Done | Outcome::Poll(_) | Outcome::After(_) | Outcome::Requeue(..) => Answer::Well,
         Outcome::Transient(failure) if failure.is_of_target => Answer::Badly,
         // A terminal failure is the object's own fault, and who waits has not asked.
-        Outcome::Transient(_) | Outcome::Terminal(_) | Outcome::WaitFor(_) => Answer::NotAsked,
+        Outcome::Transient(_) | Outcome::Terminal(_) => Answer::NotAsked,
+        Outcome::WaitFor(_) | Outcome::WaitAtMost(..) => Answer::NotAsked,
     }
 }
 
@@ -278,9 +290,12 @@ fn log(outcome: &Outcome) {
     match outcome {
         Outcome::Transient(failure) => warn!(error = %failure, "reconcile failed"),
         Outcome::Terminal(failure) => warn!(error = %failure, "reconcile failed for good"),
-        Outcome::Done | Outcome::Poll(_) | Outcome::After(_) | Outcome::Requeue(..) | Outcome::WaitFor(_) => {
-            debug!(?outcome, "reconciled");
-        }
+        Outcome::Done
+        | Outcome::Poll(_)
+        | Outcome::After(_)
+        | Outcome::Requeue(..)
+        | Outcome::WaitFor(_)
+        | Outcome::WaitAtMost(..) => debug!(?outcome, "reconciled"),
     }
 }
 
@@ -291,6 +306,8 @@ struct Ticket {
     started: Duration,
     target: Option<Arc<str>>,
     span: Span,
+    /// As long as the run is under way its share stays here.
+    _stay: Option<Stay>,
 }
 
 /// How a run ended.

@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use concert_store::Fence;
 use futures_util::future::join_all;
 use tracing::warn;
 
 use crate::controller::Controller;
 use crate::engine::Engine;
+use crate::members::Authority;
 
 use super::Duty;
 
@@ -21,15 +21,15 @@ pub struct Controllers {
     started: Mutex<Vec<Arc<str>>>,
 }
 
-type Build = Box<dyn Fn(Option<Fence>) -> Vec<Controller> + Send + Sync>;
+type Build = Box<dyn Fn(Authority) -> Vec<Controller> + Send + Sync>;
 
 impl Controllers {
-    /// The controllers that `build` makes for a fence. A leader that is asked to stop gives them
+    /// The controllers that `build` makes for an authority. A leader that is asked to stop gives them
     /// `patience` to end; one that has lost gives them none.
     pub fn new(
         engine: Engine,
         patience: Duration,
-        build: impl Fn(Option<Fence>) -> Vec<Controller> + Send + Sync + 'static,
+        build: impl Fn(Authority) -> Vec<Controller> + Send + Sync + 'static,
     ) -> Self {
         Self { engine, patience, build: Box::new(build), started: Mutex::default() }
     }
@@ -41,8 +41,8 @@ impl Controllers {
 
 #[async_trait]
 impl Duty for Controllers {
-    fn begin(&self, fence: Option<Fence>) {
-        for controller in (self.build)(fence) {
+    fn begin(&self, under: Authority) {
+        for controller in (self.build)(under) {
             match self.engine.start(controller) {
                 Ok(handle) => self.started().push(handle.name().clone()),
                 Err(error) => warn!(%error, "cannot start a controller"),

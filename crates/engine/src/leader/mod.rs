@@ -17,6 +17,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use concert_store::{Error, Fence};
 
+use crate::members::Authority;
+
 pub use controllers::Controllers;
 pub use election::{Config, Election, State};
 pub use lease::LeaseSeat;
@@ -77,11 +79,11 @@ pub struct Record {
     pub count: u64,
 }
 
-/// What a leader does.
+/// What a leader does, or a member.
 #[async_trait]
 pub trait Duty: Send + Sync + 'static {
-    /// Called when the seat is taken.
-    fn begin(&self, fence: Option<Fence>);
+    /// Called when the seat is taken, or the membership begins.
+    fn begin(&self, under: Authority);
 
     /// Called when it is lost (`is_lost`: stop at once, somebody else has it) or is to be given free:
     /// completes when nothing works any more.

@@ -36,7 +36,7 @@ fn member(world: &World, seat: Arc<dyn Seat>, name: &str) -> Member {
     let engine = Engine::new(world.store.clone(), clock.clone(), Chance::seeded(1), tasks.clone());
     let script = Script::new(|_| Outcome::After(seconds(1)));
     let reconciler = script.clone();
-    let build = move |fence| vec![Controller::builder("test", reconciler.clone()).fence(fence).build()];
+    let build = move |under| vec![Controller::builder("test", reconciler.clone()).authority(under).build()];
     let duty = Arc::new(Controllers::new(engine.clone(), seconds(5), build));
     let election = Election::new(seat, Config::new(name), clock, Chance::seeded(2));
     let (state, shutdown) = (election.state(), tasks.shutdown().clone());

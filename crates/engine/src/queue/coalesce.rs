@@ -25,6 +25,7 @@ const PROMOTED_MAX: usize = 1024;
 /// - It keeps the earliest due time, the best lane and all reasons it was added with. Once deferred it
 ///   keeps the time it was told, unless it is added in a better lane.
 /// - A key that is added while it runs is run exactly once more.
+/// - Within a lane, shares take turns.
 pub struct Queue<T> {
     slots: Slab<Slot<T>>,
     index: Index,
@@ -45,6 +46,8 @@ struct Slot<T> {
     /// In nanoseconds; of meaning only while a run is wanted.
     due: u64,
     hash: u32,
+    /// Whose turn it is when it is due.
+    share: u32,
     /// Changes whenever the slot leaves a lane or its timer, which makes their entries stale.
     stamp: u32,
     reasons: Compact,
@@ -263,6 +266,17 @@ impl<T: Default> Queue<T> {
         self.search(key, self.hash(key)).map(ItemId)
     }
 
+    /// Says with whom an item takes turns: keys of one share wait for each other, and shares take turns.
+    pub fn set_share(&mut self, id: ItemId, share: u32) {
+        self.slots[id.0].share = share;
+    }
+
+    /// When the key was due that has waited longest to be taken; none if none waits.
+    pub fn oldest_due(&self) -> Option<Duration> {
+        let heads = self.ready.heads(|slot, stamp| self.slots[slot].stamp == stamp);
+        heads.map(|slot| self.slots[slot].due).min().map(Duration::from_nanos)
+    }
+
     /// The owner's note on an item.
     pub fn note(&self, id: ItemId) -> &T {
         &self.slots[id.0].note
@@ -341,13 +355,13 @@ impl<T: Default> Queue<T> {
         if entry.stage != Stage::Idle || !entry.is_wanted || entry.is_paused {
             return Placed::Merged;
         }
-        let (due, lane, stamp) = (entry.due, entry.lane, entry.stamp);
+        let (due, lane, share, stamp) = (entry.due, entry.lane, entry.share, entry.stamp);
         let is_due = due <= now;
         entry.stage = if is_due { Stage::Ready } else { Stage::Delayed };
         let slots = &self.slots;
         let is_live = |slot: u32, stamp: u32| slots[slot].stamp == stamp;
         if is_due {
-            self.ready.push(lane, slot, stamp, is_live);
+            self.ready.push(lane, share, slot, stamp, is_live);
             return Placed::Ready;
         }
         self.timers.push(due, slot, stamp, is_live);
@@ -410,6 +424,7 @@ impl<T: Default> Slot<T> {
             key: None,
             due: 0,
             hash: 0,
+            share: 0,
             stamp: 0,
             reasons: Compact::default(),
             lane: Lane::Poll,

@@ -39,6 +39,20 @@ fn better_lanes_go_first_and_each_lane_keeps_its_order() {
 }
 
 #[test]
+fn shares_take_turns_within_a_lane() {
+    let mut queue = queue();
+    for (number, share) in [(0, 1), (1, 1), (2, 1), (3, 1), (4, 2), (5, 3)] {
+        let id = queue.meet(&key(number)).unwrap();
+        queue.set_share(id, share);
+        queue.add(&key(number), Lane::Event, "x", at(number as u64), at(9)).unwrap();
+    }
+    assert_eq!(queue.oldest_due(), Some(at(0)));
+    let order: Vec<_> = std::iter::from_fn(|| take(&mut queue, 9)).collect();
+    assert_eq!(order, ["w0", "w4", "w5", "w1", "w2", "w3"]);
+    assert_eq!(queue.oldest_due(), None);
+}
+
+#[test]
 fn a_key_that_waits_takes_the_better_lane_the_earlier_time_and_all_reasons() {
     let mut queue = queue();
     queue.add(&key(0), Lane::Poll, "poll", at(60), at(0)).unwrap();

@@ -136,6 +136,11 @@ impl Board {
         }
     }
 
+    /// Lets them wait again: work is lent here once more.
+    pub fn open(&self) {
+        self.lock().is_closed = false;
+    }
+
     /// What hosts want of `worker` in objects of `kind`.
     pub fn demand(&self, worker: impl Into<Arc<str>>, kind: impl Into<Arc<str>>) -> Demand {
         Demand { board: self.clone(), worker: worker.into(), kind: kind.into() }
@@ -262,6 +267,25 @@ impl Board {
         })
     }
 
+    /// Takes an item from whoever has it, as if it had been given back. Says whether somebody had it.
+    pub fn take_back(&self, worker: &str, item: &str) -> bool {
+        let take = |pool: &mut Pool, _| {
+            let number = pool.leases.get(item)?.leased.fence.number;
+            pool.unlend(item, number);
+            Some(())
+        };
+        self.with_known(worker, take).flatten().is_some()
+    }
+
+    /// Who has an item of a worker, and since when by the clock's `elapsed`.
+    pub fn leases(&self, worker: &str) -> Vec<Leased> {
+        let now = self.0.clock.elapsed();
+        let state = self.lock();
+        let pool = state.pools.get(worker);
+        let leases = pool.into_iter().flat_map(|it| it.leases.values()).filter(|it| it.expires > now);
+        leases.map(|it| it.leased.clone()).collect()
+    }
+
     /// What is known of a worker.
     pub fn view(&self, worker: &str) -> PoolView {
         let (now, time) = (self.0.clock.elapsed(), self.0.clock.now());
@@ -329,6 +353,7 @@ impl Board {
                 since_time: time,
                 reasons: reasons.clone(),
                 attempt: offer.attempt,
+                context: offer.context.clone(),
                 said: None,
             };
             let ends = now.saturating_add(terms.deadline);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concert_model::{Object, ObjectKey, Timestamp};
+use serde_json::Value;
 use tokio::sync::Notify;
 
 use crate::queue::Reasons;
@@ -53,6 +54,8 @@ pub struct Claimed {
     pub attempt: u64,
     /// Why it runs.
     pub reasons: Reasons,
+    /// What was known when it was offered.
+    pub context: Arc<Value>,
 }
 
 /// A host that waits.

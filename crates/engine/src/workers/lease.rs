@@ -35,6 +35,8 @@ pub struct Leased {
     pub reasons: Reasons,
     /// Failures in a row before this run.
     pub attempt: u64,
+    /// What was known when it was offered.
+    pub context: Arc<Value>,
     /// The last word that was noted of it, in terms of its meaning.
     pub said: Option<Arc<str>>,
 }
@@ -98,6 +100,7 @@ impl Lease {
             expires_at: after(time, self.expires.saturating_sub(now)),
             attempt: it.attempt,
             reasons: it.reasons.clone(),
+            context: it.context.clone(),
         }
     }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use concert_model::{Object, ObjectKey};
 use concert_store::{Fence, ItemKey};
+use serde_json::Value;
 
 use crate::outcome::Outcome;
-use crate::reconciler::Request;
+use crate::reconciler::{Labels, Request};
 
 use super::lease::{Leased, Report};
 
@@ -29,6 +30,12 @@ pub trait Meaning: Send + Sync + 'static {
 
     /// A host was not heard of in time. `fence` is newer than the one it had.
     async fn expired(&self, lease: &Leased, fence: Fence) -> Outcome;
+
+    /// What a run of `key` draws on. Asked before each, so it must be quick.
+    fn labels(&self, key: &ObjectKey) -> Labels {
+        let _ = key;
+        Labels::default()
+    }
 }
 
 /// What becomes of an item that is due.
@@ -52,4 +59,6 @@ pub struct Offer {
     pub object: Arc<Object>,
     /// Failures in a row before this run.
     pub attempt: u64,
+    /// What was known when it was offered, for whoever gives its end a meaning.
+    pub context: Arc<Value>,
 }

@@ -1,16 +1,18 @@
 //! The reconciler of a remote worker: lends an item and waits for what becomes of it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use concert_model::ObjectKey;
 use concert_store::{Error, Fence, ItemKey, Work};
 use tokio::sync::oneshot;
 use tracing::{info, warn};
 
 use crate::outcome::{Failure, Outcome};
-use crate::reconciler::{Reconciler, Request};
+use crate::reconciler::{Labels, Reconciler, Request};
 
 use super::board::Board;
 use super::demand::Permit;
@@ -29,10 +31,16 @@ pub struct Offers {
     /// The newest claim of each item that ran here, which saves a read before the next one. An item
     /// that is not in it is read.
     newest: Mutex<BTreeMap<Arc<str>, u64>>,
+    /// The newest number that was counted in memory; none if the store counts.
+    spared: Option<AtomicU64>,
 }
 
 /// Claims that are remembered; beyond that it starts anew, which costs a read per item.
 const NEWEST_MAX: usize = 100_000;
+
+/// What is counted in memory between two claims of a controller. The 25 bits that are left of the 53 that
+/// JSON of any language keeps are enough for thirty million starts.
+const SPARE_BITS: u32 = 28;
 
 impl Offers {
     /// Items of `worker`, whose ends mean what `meaning` says.
@@ -42,7 +50,20 @@ impl Offers {
         meaning: Arc<dyn Meaning>,
         work: Arc<dyn Work>,
     ) -> Self {
-        Self { board, worker: worker.into(), meaning, work, newest: Mutex::default() }
+        let newest = Mutex::default();
+        Self { board, worker: worker.into(), meaning, work, newest, spared: None }
+    }
+
+    /// The same, but claims are counted in memory, from the claim of the controller on: items that are
+    /// merely looked at write nothing.
+    ///
+    /// For hosts that never write to the store under their fence themselves. It is this process then that
+    /// refuses what comes late, and the controller's own claim by which the store refuses this process
+    /// once there is a successor.
+    #[must_use]
+    pub fn sparing(mut self) -> Self {
+        self.spared = Some(AtomicU64::new(0));
+        self
     }
 
     async fn lend(
@@ -51,14 +72,22 @@ impl Offers {
         request: &Request,
         offer: &Offer,
     ) -> Result<Option<Held>, Error> {
-        let fence = self.claim(&offer.row).await?;
+        let fence = self.claim(&offer.row, request.fence.as_ref()).await?;
         // Nobody else has a copy: the run is the only one that got it.
         let claim = permit.and_then(Arc::into_inner).and_then(Permit::spend);
         Ok(self.board.lend(&self.worker, claim, offer, &fence, &request.reasons))
     }
 
-    /// A claim that is newer than any before.
-    async fn claim(&self, row: &ItemKey) -> Result<Fence, Error> {
+    /// A claim that is newer than any before; `base` is that of the controller.
+    async fn claim(&self, row: &ItemKey, base: Option<&Fence>) -> Result<Fence, Error> {
+        let Some(spared) = &self.spared else { return self.claim_in_store(row).await };
+        let base = base.map_or(0, |it| it.number << SPARE_BITS);
+        spared.fetch_max(base, Ordering::Relaxed);
+        let number = spared.fetch_add(1, Ordering::Relaxed) + 1;
+        Ok(Fence { item: row.clone(), number })
+    }
+
+    async fn claim_in_store(&self, row: &ItemKey) -> Result<Fence, Error> {
         let mut known = self.newest().get(&row.item).copied();
         for _ in 0..CLAIM_TRIES {
             let seen = match known.take() {
@@ -83,7 +112,7 @@ impl Offers {
 
     async fn expire(&self, leased: &Leased) -> Outcome {
         // From here on the store refuses what the host may still have under way.
-        match self.claim(&leased.fence.item).await {
+        match self.claim(&leased.fence.item, None).await {
             Ok(fence) => {
                 warn!(worker = %self.worker, host = %leased.host, item = %leased.item, "lease expired");
                 self.meaning.expired(leased, fence).await
@@ -99,6 +128,10 @@ impl Offers {
 
 #[async_trait]
 impl Reconciler for Offers {
+    fn labels(&self, key: &ObjectKey) -> Labels {
+        self.meaning.labels(key)
+    }
+
     async fn reconcile(&self, mut request: Request) -> Outcome {
         let permit = request.permit.take();
         let offer = match self.meaning.prepare(&request).await {

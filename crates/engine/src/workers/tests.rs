@@ -34,7 +34,14 @@ impl Meaning for Plain {
         let item: Arc<str> = request.key.name.clone();
         let row = ItemKey { controller: "leases".into(), item: item.clone() };
         let object = Arc::new(object.decode());
-        Prepared::Offer(Box::new(Offer { item, row, key: request.key.clone(), object, attempt: 0 }))
+        Prepared::Offer(Box::new(Offer {
+            item,
+            row,
+            key: request.key.clone(),
+            object,
+            attempt: 0,
+            context: Arc::default(),
+        }))
     }
 
     async fn finished(&self, lease: &Leased, report: Report) -> Outcome {

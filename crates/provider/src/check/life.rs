@@ -1,5 +1,6 @@
 //! The life of one external thing: seen, made, seen again, changed, removed.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use concert_model::Object;
@@ -7,13 +8,16 @@ use serde_json::json;
 
 use super::{Options, Report, Sample};
 use crate::alpha::EXTERNAL_NAME;
-use crate::answer::{Lookup, PlanAction};
+use crate::answer::{Change, Lookup, Observation, PlanAction};
 use crate::contract::{Call, Connector, External, Token};
 use crate::error::{Class, Effect, Error};
 use crate::handshake::{Handshake, Protocol};
 
 /// One more than a double can hold.
 const LARGE: i64 = 9_007_199_254_740_993;
+
+/// Why nothing is said of plans.
+const NO_PLANS: &str = "the provider makes no plans";
 
 /// How long to wait before looking again.
 const PAUSE: Duration = Duration::from_millis(250);
@@ -39,7 +43,9 @@ pub(super) async fn run(
     report: &mut Report,
 ) {
     let kind = sample.object.gvk().map(|it| it.to_string()).unwrap_or_default();
-    let uid = format!("{}-{}", options.run, sample.object.name());
+    // Samples that are made up have one name for all kinds; a uid and a token are used by one of them.
+    let made = sample.object.gvk().map(|it| it.group_kind.to_string().to_lowercase()).unwrap_or_default();
+    let uid = format!("{}-{made}-{}", options.run, sample.object.name());
     let object = dressed(&sample.object, &uid);
     let call = Call::within(options.timeout);
     let external = match connector.connect(&object, options.configuration.as_ref(), &call).await {
@@ -89,6 +95,12 @@ impl Life<'_> {
     /// What must hold before anything was made.
     async fn before(&mut self) {
         let call = self.call();
+        if self.is_v1() {
+            let valid = self.external.validate(&self.object, &call).await;
+            self.note("validate", valid.map_err(|error| format!("the sample is refused: {}", text(error))));
+        } else {
+            self.report.skip("validate", &self.kind, "the protocol has no word for it");
+        }
         let seen = self.external.observe(&self.object, &call).await;
         self.note(
             "observe-absent",
@@ -107,7 +119,7 @@ impl Life<'_> {
                 plan.map_err(text).and_then(|plan| expect(plan.action, PlanAction::Create)),
             );
         } else {
-            self.report.skip("plan-create", &self.kind, "the provider makes no plans");
+            self.report.skip("plan-create", &self.kind, NO_PLANS);
         }
     }
 
@@ -171,6 +183,8 @@ impl Life<'_> {
                     if plan.changes.is_empty() { Ok(()) } else { Err("no action, but changes".into()) }
                 }),
             );
+        } else {
+            self.report.skip("plan-nothing", &self.kind, NO_PLANS);
         }
         match changed {
             Some(changed) => self.change(changed).await,
@@ -181,21 +195,57 @@ impl Life<'_> {
     async fn change(&mut self, changed: &Object) {
         self.object.set("spec", changed.spec().clone());
         let call = self.call();
-        let differs = self.external.plan(&self.object, &call).await;
+        let seen = self.external.observe(&self.object, &call).await.map_err(text);
         self.note(
-            "plan-update",
-            differs.map_err(text).and_then(|plan| match plan.action {
-                PlanAction::Update | PlanAction::Replace => Ok(()),
-                other => Err(format!("it differs, yet the plan is {other:?}")),
+            "observe-change",
+            seen.as_ref().map_err(Clone::clone).and_then(|seen| match (seen.exists, seen.is_up_to_date) {
+                (true, false) => Ok(()),
+                (exists, _) => Err(format!("it differs, and is said to be up to date (exists: {exists})")),
             }),
         );
+        if self.shake.capabilities.plan {
+            let diff = seen.map(|seen| seen.diff).unwrap_or_default();
+            self.plan_change(&diff).await;
+        } else {
+            self.report.skip("plan-update", &self.kind, NO_PLANS);
+        }
         let updated = self.external.update(&self.object, &call).await;
         self.note("update", updated.map(drop).map_err(text));
-        let same = self.external.plan(&self.object, &call).await;
+        let applied = self.until_up_to_date().await;
+        self.note("update-was-applied", applied);
+        if self.shake.capabilities.plan {
+            let same = self.external.plan(&self.object, &call).await;
+            self.note(
+                "plan-was-applied",
+                same.map_err(text).and_then(|plan| expect(plan.action, PlanAction::None)),
+            );
+        }
+    }
+
+    /// The plan of a change, and whether it is the difference that was seen.
+    async fn plan_change(&mut self, diff: &[Change]) {
+        let call = self.call();
+        let plan = match self.external.plan(&self.object, &call).await {
+            Ok(plan) => plan,
+            Err(error) => return self.note("plan-update", Err(text(error))),
+        };
         self.note(
-            "plan-was-applied",
-            same.map_err(text).and_then(|plan| expect(plan.action, PlanAction::None)),
+            "plan-update",
+            match plan.action {
+                PlanAction::Update | PlanAction::Replace => Ok(()),
+                other => Err(format!("it differs, yet the plan is {other:?}")),
+            },
         );
+        if diff.is_empty() {
+            return self.report.skip("plan-is-the-diff", &self.kind, "it does not say which fields differ");
+        }
+        let (planned, seen) = (fields(&plan.changes), fields(diff));
+        let result = if planned == seen {
+            Ok(())
+        } else {
+            Err(format!("it would change {planned:?}, and {seen:?} differ"))
+        };
+        self.note("plan-is-the-diff", result);
     }
 
     async fn lookup(&mut self) {
@@ -292,15 +342,23 @@ impl Life<'_> {
 
     /// Looks until the thing is there, or is not.
     async fn until(&mut self, exists: bool) -> Checked {
+        let what = format!("not seen to {} in time", if exists { "appear" } else { "go" });
+        self.until_seen(&what, |seen| seen.exists == exists).await
+    }
+
+    /// Looks until the thing is as declared.
+    async fn until_up_to_date(&mut self) -> Checked {
+        self.until_seen("not seen as declared in time", |seen| seen.exists && seen.is_up_to_date).await
+    }
+
+    async fn until_seen(&mut self, what: &str, is_it: impl Fn(&Observation) -> bool) -> Checked {
         let call = self.call();
         let mut left = self.options.patience;
         loop {
             match self.external.observe(&self.object, &call).await {
-                Ok(seen) if seen.exists == exists => return Ok(()),
+                Ok(seen) if is_it(&seen) => return Ok(()),
                 Err(error) if error.class != Class::Transient => return Err(text(error)),
-                _ if left.is_zero() => {
-                    return Err(format!("not seen to {} in time", if exists { "appear" } else { "go" }));
-                }
+                _ if left.is_zero() => return Err(what.to_owned()),
                 _ => {}
             }
             let pause = PAUSE.min(left);
@@ -308,6 +366,11 @@ impl Life<'_> {
             wait(pause).await;
         }
     }
+}
+
+/// The paths of some changes, in order.
+fn fields(changes: &[Change]) -> BTreeSet<&str> {
+    changes.iter().map(|it| it.path.as_str()).collect()
 }
 
 #[expect(clippy::disallowed_methods, reason = "a real provider takes real time")]

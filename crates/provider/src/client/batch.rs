@@ -1,8 +1,9 @@
 //! Observes of many reconciles in few calls.
 //!
-//! An observe goes out at once while few calls are under way; those that come while many are wait for
-//! a place and then go together. Nothing waits for company, and a slow object holds up no other: the
-//! answers of a batch come one by one, and a batch that is slow to begin answering gives its place away.
+//! An observe goes out at once while few calls are under way, with all others that came in the same
+//! moment; those that come while many are wait for a place and then go together. Nothing waits for company,
+//! and a slow object holds up no other: the answers of a batch come one by one, and a batch that is slow to
+//! begin answering gives its place away.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -44,6 +45,8 @@ pub(crate) struct Batcher(Arc<Mutex<State>>);
 struct State {
     waiting: VecDeque<Item>,
     open: usize,
+    /// Whether there is a task that will take what is waiting as soon as it runs.
+    is_leaving: bool,
     tasks: JoinSet<()>,
 }
 
@@ -77,22 +80,20 @@ impl Batcher {
     }
 }
 
-/// Sends what is waiting if there is a place for it.
+/// Sends what is waiting if there is a place for it. What it is to take is decided when it runs: whoever
+/// asks in the same moment goes along.
 fn launch(shared: &Arc<Mutex<State>>, state: &mut State, wire: &Wire) {
     while state.tasks.try_join_next().is_some() {}
     // A place may be given back because the runtime ends; there is nobody left to send for.
     if tokio::runtime::Handle::try_current().is_err() {
         return;
     }
-    while state.open < WINDOW {
-        let batch = take(&mut state.waiting, wire.message_bytes_max);
-        if batch.is_empty() {
-            return;
-        }
-        state.open += 1;
-        let place = Place { shared: Arc::clone(shared), wire: wire.clone() };
-        state.tasks.spawn(send(wire.clone(), batch, place));
+    if state.is_leaving || state.waiting.is_empty() || state.open >= WINDOW {
+        return;
     }
+    (state.is_leaving, state.open) = (true, state.open + 1);
+    let place = Place { shared: Arc::clone(shared), wire: wire.clone(), has_boarded: false };
+    state.tasks.spawn(send(wire.clone(), place));
 }
 
 /// As much as fits into a message. Whoever gave up waiting is left out.
@@ -113,17 +114,32 @@ fn take(waiting: &mut VecDeque<Item>, bytes_max: usize) -> Vec<Item> {
 struct Place {
     shared: Arc<Mutex<State>>,
     wire: Wire,
+    has_boarded: bool,
+}
+
+impl Place {
+    /// Takes what is waiting, and has another take the rest.
+    fn board(&mut self) -> Vec<Item> {
+        let mut state = self.shared.lock().expect("nobody panics with the batches in hand");
+        (state.is_leaving, self.has_boarded) = (false, true);
+        let batch = take(&mut state.waiting, self.wire.message_bytes_max);
+        launch(&self.shared, &mut state, &self.wire);
+        batch
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.shared.lock().expect("nobody panics with the batches in hand");
         state.open -= 1;
+        // One that never ran leaves what is waiting to another.
+        state.is_leaving &= self.has_boarded;
         launch(&self.shared, &mut state, &self.wire);
     }
 }
 
-async fn send(wire: Wire, batch: Vec<Item>, place: Place) {
+async fn send(wire: Wire, mut place: Place) {
+    let batch = place.board();
     let deadline = batch.iter().map(|item| item.deadline).reduce(Deadline::or_later);
     let Some(deadline) = deadline else { return };
     let mut waiting = HashMap::new();

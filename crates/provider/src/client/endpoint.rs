@@ -44,7 +44,7 @@ impl Endpoint {
             message_bytes_max: 16 << 20,
             connect_timeout: Duration::from_secs(5),
             keep_alive: Duration::from_secs(10),
-            backoff_max: Duration::from_secs(5),
+            backoff_max: Duration::from_secs(2),
             protocol: None,
         }
     }

@@ -16,14 +16,16 @@ mod v1alpha1;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use concert_model::{GroupVersionKind, Object};
+use concert_model::{Encoded, GroupVersionKind, Object};
 use tokio::sync::watch;
 
 pub use endpoint::Endpoint;
 pub use link::Link;
 
 use crate::answer::{Observation, Plan, PlanAction};
-use crate::contract::{Call, Changes, Configuration, Connector, Enumerate, External, Founds, Result};
+use crate::contract::{
+    Call, Changes, Configuration, Connector, Enumerate, External, Founds, Result, look_once,
+};
 use crate::error::{Class, Error};
 use crate::handshake::{Capabilities, Handshake, Protocol};
 use deadline::Deadline;
@@ -163,6 +165,27 @@ impl Connector for Client {
             Protocol::V1 => Ok(Box::new(v1::Session::open(inner, configuration.cloned(), deadline).await?)),
             // Providers of the prototype fetch their configuration themselves.
             Protocol::V1Alpha1 => Ok(Box::new(v1alpha1::Session::open(inner, object, deadline).await?)),
+        }
+    }
+
+    async fn glance(
+        &self,
+        object: &Encoded,
+        version: &str,
+        configuration: Option<&Arc<Configuration>>,
+        call: &Call,
+    ) -> Result<Observation> {
+        let deadline = Deadline::of(call);
+        // Whom a field belongs to is no matter of providers, and must be taken out.
+        let owned = b"\"managedFields\"";
+        let is_bare = !object.body().metadata().windows(owned.len()).any(|it| it == owned);
+        match self.0.protocol(deadline).await? {
+            Protocol::V1 if is_bare => {
+                let session =
+                    v1::Session::open(Arc::clone(&self.0), configuration.cloned(), deadline).await?;
+                session.look(object.to_json_as(version).into(), &object.head().uid, deadline).await
+            }
+            _ => look_once(self, object, version, configuration, call).await,
         }
     }
 

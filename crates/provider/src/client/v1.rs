@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use concert_model::{GroupVersionKind, Object};
+use concert_model::{GroupVersionKind, Object, Uid};
 use futures_util::{StreamExt, TryStreamExt, stream};
 use tonic::transport::Channel;
 
@@ -89,6 +89,25 @@ impl Session {
         }
     }
 
+    /// What the external thing of an object looks like that is written down already.
+    pub(crate) async fn look(&self, object: Bytes, uid: &Uid, deadline: Deadline) -> Result<Observation> {
+        self.inner.check_size(object.len())?;
+        let inner = &self.inner;
+        let answer = self.run(deadline, |account| {
+            let object = object.clone();
+            async move {
+                let answer = inner.batcher.observe(&inner.wire()?, object, account, deadline).await?;
+                check_answer(uid, &answer.uid)?;
+                match answer.outcome {
+                    Some(v1::observe_response::Outcome::Done(seen)) => codec::observation_from(seen),
+                    Some(v1::observe_response::Outcome::Failed(failure)) => Err(codec::failure_from(failure)),
+                    None => Err(no_outcome()),
+                }
+            }
+        });
+        answer.await
+    }
+
     fn encode(&self, object: &Object) -> Result<Bytes> {
         let bytes = codec::object_to(&sent(object));
         self.inner.check_size(bytes.len())?;
@@ -145,11 +164,21 @@ fn no_outcome() -> Error {
 
 /// An answer that names another object is thrown away.
 fn check_uid(object: &Object, uid: &str) -> Result<()> {
-    let ours = object.uid().map(|it| it.to_string()).unwrap_or_default();
-    if uid.is_empty() || uid == ours {
+    check_answer(&uid_of(object), uid)
+}
+
+fn uid_of(object: &Object) -> Uid {
+    object.uid().unwrap_or_else(|| Uid("".into()))
+}
+
+fn check_answer(ours: &Uid, theirs: &str) -> Result<()> {
+    if theirs.is_empty() || theirs == &*ours.0 {
         return Ok(());
     }
-    Err(misbehaved(format!("the provider answered about the object with uid {uid:?} rather than {ours:?}")))
+    Err(misbehaved(format!(
+        "the provider answered about the object with uid {theirs:?} rather than {:?}",
+        &*ours.0
+    )))
 }
 
 /// The outcome of a mutation. Whatever is wrong with an answer, the mutation may have happened.
@@ -170,22 +199,25 @@ macro_rules! outcome {
 #[async_trait]
 impl External for Session {
     async fn observe(&mut self, object: &Object, call: &Call) -> Result<Observation> {
+        let bytes = codec::object_to(&sent(object));
+        self.look(bytes, &uid_of(object), Deadline::of(call)).await
+    }
+
+    async fn validate(&mut self, object: &Object, call: &Call) -> Result<()> {
+        use v1::validate_response::Outcome;
         let deadline = Deadline::of(call);
-        let bytes = self.encode(object)?;
-        let inner = &self.inner;
-        let answer = self.run(deadline, |account| {
-            let bytes = bytes.clone();
-            async move {
-                let answer = inner.batcher.observe(&inner.wire()?, bytes, account, deadline).await?;
-                check_uid(object, &answer.uid)?;
-                match answer.outcome {
-                    Some(v1::observe_response::Outcome::Done(seen)) => codec::observation_from(seen),
-                    Some(v1::observe_response::Outcome::Failed(failure)) => Err(codec::failure_from(failure)),
-                    None => Err(no_outcome()),
-                }
-            }
-        });
-        answer.await
+        let request = deadline.request(v1::ValidateRequest { object: self.encode(object)? });
+        let mut client = self.inner.wire()?.client();
+        let answer = match deadline.answer(Verb::Read, client.validate(request)).await {
+            // A provider without the call has no opinion.
+            Err(error) if error.class == Class::NotServed => return Ok(()),
+            answer => answer?,
+        };
+        match answer.outcome {
+            Some(Outcome::Done(_)) => Ok(()),
+            Some(Outcome::Failed(failure)) => Err(codec::failure_from(failure)),
+            None => Err(no_outcome()),
+        }
     }
 
     async fn plan(&mut self, object: &Object, call: &Call) -> Result<Plan> {

@@ -16,6 +16,7 @@ fn memory() -> Arc<Memory> {
 async fn live(connector: &dyn Connector, memory: &Memory) {
     let mut object = object("a");
     let mut external = connector.connect(&object, None, &call()).await.unwrap();
+    external.validate(&object, &call()).await.unwrap();
     assert!(!external.observe(&object, &call()).await.unwrap().exists);
     assert_eq!(external.plan(&object, &call()).await.unwrap().action, PlanAction::Create);
 

@@ -4,6 +4,7 @@ use concert_engine::{ItemState, Phase};
 
 use super::explanation::Link;
 use super::facts::{Definition, Facts, Item, Related, Relation, Service, State, Told};
+use super::fleet;
 use super::words::{self, enumerate, quote, span, within};
 
 /// Most events that are shown.
@@ -18,7 +19,8 @@ pub(super) fn chain(facts: &Facts) -> Vec<Link> {
         links.extend(facts.related.iter().filter(|it| it.relation == relation).map(related));
     }
     links.extend(provider(&facts.service));
-    links.extend(facts.items.iter().map(|it| item(facts, it)));
+    links.extend(facts.components.iter().map(fleet::link));
+    links.extend(facts.items.iter().filter(|it| !fleet::is_told(facts, it)).map(|it| item(facts, it)));
     links.extend(facts.events.iter().take(EVENTS_MAX).map(|it| event(facts, it)));
     links
 }

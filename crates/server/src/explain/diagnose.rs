@@ -1,7 +1,7 @@
 //! The one reason that matters most.
 
 use super::facts::Facts;
-use super::{blocked, claim, deletion, settled, working};
+use super::{blocked, claim, deletion, fleet, settled, working};
 
 /// What follows the subject of the sentence.
 pub(super) struct Finding {
@@ -30,9 +30,11 @@ type Rung = fn(&Facts) -> Option<Finding>;
 
 /// From what makes all else pointless to what is merely not there yet: the first that answers counts.
 const LADDER: &[Rung] = &[
+    fleet::being_deleted,
     deletion::being_deleted,
     blocked::no_definition,
     blocked::paused,
+    fleet::not_settled,
     claim::not_bound,
     blocked::nobody_serves,
     blocked::provider_unreachable,

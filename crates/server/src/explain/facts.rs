@@ -7,6 +7,8 @@ use concert_model::condition::{self, Condition, Status};
 use concert_model::{Object, ObjectKey, Timestamp, time};
 use serde_json::Value;
 
+use super::fleet::Component;
+
 /// All that is known about one object. What nobody could find out is left as [`Facts::new`] has it.
 #[derive(Clone, Debug)]
 pub struct Facts {
@@ -28,6 +30,8 @@ pub struct Facts {
     pub items: Vec<Item>,
     /// Whether it is a claim. Then `service` is about its managed resource.
     pub is_claim: bool,
+    /// The reconcilers that work on it, if it is an entry of the inventory.
+    pub components: Vec<Component>,
 }
 
 /// How a kind stands.
@@ -149,6 +153,7 @@ impl Facts {
             events: Vec::new(),
             items: Vec::new(),
             is_claim: false,
+            components: Vec::new(),
         }
     }
 

@@ -10,6 +10,7 @@ mod deletion;
 mod diagnose;
 mod explanation;
 mod facts;
+mod fleet;
 mod settled;
 mod words;
 mod working;
@@ -19,6 +20,7 @@ mod tests;
 
 pub use explanation::{Explanation, Link};
 pub use facts::{Definition, Facts, Item, Related, Relation, Service, State, Told};
+pub use fleet::{Component, Dependency};
 pub use words::span;
 
 /// The sentence, and the chain below it.

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use concert_engine::Budget;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -39,6 +40,31 @@ pub struct ProviderConfig {
     /// Exactly the kinds it is to serve; all that it names if empty.
     #[serde(default)]
     pub resource_types: Vec<ResourceType>,
+    /// Most calls to it, of all processes together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_limit: Option<RateLimit>,
+    /// Most calls to it for each of its accounts, of all processes together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account_rate_limit: Option<RateLimit>,
+}
+
+/// How often something may be called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RateLimit {
+    /// On average.
+    pub calls_per_minute: u32,
+    /// At once, after a quiet time; those of a second if not said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burst: Option<u32>,
+}
+
+impl RateLimit {
+    /// As the engine counts it.
+    pub(crate) fn budget(self) -> Budget {
+        let rate = f64::from(self.calls_per_minute) / 60.0;
+        Budget::new(rate, self.burst.map_or(rate, f64::from))
+    }
 }
 
 /// A kind of managed resources.

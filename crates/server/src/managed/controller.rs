@@ -1,17 +1,19 @@
 //! The whole: what starts in which order, and stops in which.
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use concert_controllers::managed::event::StoreRecorder;
 use concert_controllers::managed::metrics::Metrics;
-use concert_controllers::managed::registry::{Parts, Registry, Settings};
+use concert_controllers::managed::registry::{Parts, Rank, Registry, Settings};
 use concert_engine::leader::{Duty, State};
-use concert_engine::{Engine, OnExit, Shutdown, Tasks, TokioSpawn, Watched};
+use concert_engine::{Authority, Engine, OnExit, Shutdown, Spawn, Tasks, TokioSpawn, Watched};
 use concert_store::Clock;
 use prometheus_client::registry::Registry as Numbers;
-use tracing::info;
+use tracing::instrument::WithSubscriber;
+use tracing::{Dispatch, info};
 
 use crate::admin::{self, Listener, Probes, Readiness};
 use crate::config;
@@ -44,6 +46,7 @@ pub struct Running {
     patience: Duration,
     health: Option<SocketAddr>,
     metrics: Option<SocketAddr>,
+    logger: Option<Dispatch>,
 }
 
 impl Controller {
@@ -57,6 +60,14 @@ impl Controller {
     /// # Errors
     /// Any [`enum@Error`]. A provider that cannot be reached is none: it is tried until it can.
     pub async fn start(self) -> Result<Running, Error> {
+        let logger = self.options.logger.clone();
+        match logger {
+            Some(logger) => self.begin().with_subscriber(logger).await,
+            None => self.begin().await,
+        }
+    }
+
+    async fn begin(self) -> Result<Running, Error> {
         let Self { config, options } = self;
         config.check()?;
         if config.providers.is_empty() {
@@ -66,7 +77,9 @@ impl Controller {
             provider::check_certificates(folder)?;
         }
         let dial = options.dial();
-        let declarations = config.providers.iter().map(|it| provider::declaration(it, &dial));
+        let providers = config.providers.iter().enumerate();
+        let declarations =
+            providers.map(|(place, it)| provider::declaration(it, Rank::Configured(place), &dial));
         let declarations = declarations.collect::<Result<Vec<_>, _>>()?;
         provider::warn_of_plain_text(config.providers.iter());
 
@@ -77,7 +90,7 @@ impl Controller {
             (health.as_ref().map(Listener::address), metrics.as_ref().map(Listener::address));
 
         let clock = options.clock.clone();
-        let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
+        let tasks = Tasks::new(spawn(&options), clock.clone());
         let opened = options.storage.open(&clock, &options.chance, &tasks).await?;
         let candidate = match &options.leader {
             None => None,
@@ -98,6 +111,7 @@ impl Controller {
             patience: options.patience,
             health: health_at,
             metrics: metrics_at,
+            logger: options.logger.clone(),
         };
         let tasks = &running.tasks;
         if let Some(listener) = health {
@@ -107,7 +121,7 @@ impl Controller {
             listener.serve("metrics", admin::metrics(Arc::new(numbers)), tasks);
         }
         match candidate {
-            None => running.duty.begin(None),
+            None => running.duty.begin(Authority::Alone),
             Some(election) => {
                 let (duty, retire) = (running.duty.clone(), running.retire.clone());
                 tasks.spawn("election", OnExit::Stop, election.run(duty, retire));
@@ -160,6 +174,13 @@ impl Running {
     /// Drains: no more runs start, those that run may end, then connections close, then the lease is
     /// given free.
     pub async fn stop(self) {
+        match self.logger.clone() {
+            Some(logger) => self.end().with_subscriber(logger).await,
+            None => self.end().await,
+        }
+    }
+
+    async fn end(self) {
         info!("stopping");
         self.retire.request();
         match &self.election {
@@ -187,6 +208,27 @@ impl Running {
 impl std::fmt::Debug for Running {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Running").field("health", &self.health).field("metrics", &self.metrics).finish()
+    }
+}
+
+/// Where tasks run, with logs that go where they are to.
+fn spawn(options: &Options) -> Arc<dyn Spawn> {
+    let inner = TokioSpawn::current();
+    match options.logger.clone() {
+        Some(logger) => Arc::new(Logged { inner, logger }),
+        None => Arc::new(inner),
+    }
+}
+
+/// Has tasks log to a place of their own.
+struct Logged {
+    inner: TokioSpawn,
+    logger: Dispatch,
+}
+
+impl Spawn for Logged {
+    fn spawn(&self, name: &str, task: Pin<Box<dyn Future<Output = ()> + Send>>) {
+        self.inner.spawn(name, Box::pin(task.with_subscriber(self.logger.clone())));
     }
 }
 
@@ -224,7 +266,7 @@ fn parts(options: &Options, opened: &Opened, tasks: &Tasks) -> Parts {
         metrics: Metrics::new(),
         environment: Arc::new(config::variable),
         settings,
-        fence: None,
+        authority: Authority::Alone,
     }
 }
 

@@ -6,9 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use concert_controllers::claims;
 use concert_controllers::managed::registry::{Declaration, Parts, Registry};
-use concert_engine::Tasks;
 use concert_engine::leader::Duty;
-use concert_store::Fence;
+use concert_engine::{Authority, Tasks};
 use tracing::error;
 
 use super::objects::{self, Surroundings};
@@ -61,10 +60,10 @@ impl Reconciling {
 
 #[async_trait]
 impl Duty for Reconciling {
-    fn begin(&self, fence: Option<Fence>) {
+    fn begin(&self, authority: Authority) {
         let tasks = self.parts.tasks.group();
         let gate = tasks.group();
-        let parts = Parts { fence, tasks: tasks.clone(), ..self.parts.clone() };
+        let parts = Parts { authority, tasks: tasks.clone(), ..self.parts.clone() };
         let registry = Registry::start(parts.clone());
         for declaration in &self.declarations {
             if let Err(error) = registry.add(declaration.clone()) {

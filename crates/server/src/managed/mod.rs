@@ -28,7 +28,8 @@
 //! # }
 //! ```
 //!
-//! Logs go to whatever `tracing` subscriber the program has installed.
+//! Logs go to whatever `tracing` subscriber the program has installed, or to the one of
+//! [`Options::with_logger`].
 
 pub mod config;
 mod controller;
@@ -46,7 +47,7 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
-pub use config::{ControllerConfig, ProviderConfig, ResourceType};
+pub use config::{ControllerConfig, ProviderConfig, RateLimit, ResourceType};
 pub use controller::{Controller, Running};
 pub use error::Error;
 pub use options::{LEADER_ELECTION_ID, Options};

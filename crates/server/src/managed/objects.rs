@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use concert_controllers::managed::registry::claims::Charge;
-use concert_controllers::managed::registry::{Parts, Registry};
+use concert_controllers::managed::registry::{Parts, Rank, Registry};
 use concert_engine::source::except_status;
 use concert_engine::{Controller, Failure, Objects, OnExit, Outcome, Reconciler, Request};
 use concert_model::condition::{self, Condition, Status};
@@ -34,6 +34,7 @@ const AVAILABLE: &str = "Available";
 const UNREACHABLE: &str = "Unreachable";
 const INVALID: &str = "Invalid";
 const NAME_TAKEN: &str = "NameTaken";
+const NOT_IN_CHARGE: &str = "NotInCharge";
 
 /// The kind.
 pub(super) fn kind() -> GroupKind {
@@ -79,7 +80,7 @@ async fn gate(providers: Arc<Providers>, parts: &Parts) {
                 let controller = Controller::builder(CONTROLLER, providers.clone())
                     .objects(Objects::new(Query::all(kind())).changed(except_status))
                     .concurrency(4)
-                    .fence(parts.fence.clone())
+                    .authority(parts.authority.everywhere())
                     .build();
                 if let Err(error) = parts.engine.start(controller) {
                     warn!(%error, "cannot look at Provider objects");
@@ -166,7 +167,9 @@ impl Providers {
         }
         self.remove(&name).await;
         let Surroundings { registry, dial, .. } = &self.surroundings;
-        let declaration = declaration(&config, dial).map_err(|error| invalid(error.to_string()))?;
+        let since = object.created_at().unwrap_or_else(|| self.clock.now());
+        let declaration =
+            declaration(&config, Rank::Declared(since), dial).map_err(|error| invalid(error.to_string()))?;
         registry
             .add(declaration)
             .map_err(|error| Refusal { reason: NAME_TAKEN, message: error.to_string() })?;
@@ -194,8 +197,13 @@ impl Providers {
     fn standing(&self, object: &Object) -> Value {
         match self.surroundings.registry.provider(object.name()) {
             Some(Ok(handshake)) => {
-                let yes = Condition::new("Ready", Status::True, AVAILABLE, "");
-                self.status(object, yes, Some(&handshake))
+                let complaints = self.surroundings.registry.complaints(object.name()).join("; ");
+                // Others have whatever it could serve, or it serves nothing of what it was declared for.
+                let is_idle = !complaints.is_empty() && self.kinds(object.name(), &handshake).is_empty();
+                let (status, reason) =
+                    if is_idle { (Status::False, NOT_IN_CHARGE) } else { (Status::True, AVAILABLE) };
+                let ready = Condition::new("Ready", status, reason, complaints);
+                self.status(object, ready, Some(&handshake))
             }
             Some(Err(why)) => {
                 let no = Condition::new("Ready", Status::False, UNREACHABLE, why);
@@ -237,7 +245,8 @@ impl Providers {
 
     /// Writes only what is new: a provider that stays as it is costs nothing.
     async fn write(&self, mut object: Object, status: Value, request: &Request) -> Result<(), Error> {
-        if *object.status() == status {
+        // Every member connects to every provider; one of them says how that went.
+        if request.is_onlooker || *object.status() == status {
             return Ok(());
         }
         object.set("status", status);

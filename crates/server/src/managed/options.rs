@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concert_store::{Chance, Clock, Store, SystemClock, Work};
+use tracing::Dispatch;
 
 use crate::admin::Address;
 
@@ -31,6 +32,7 @@ pub struct Options {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) chance: Chance,
     pub(super) patience: Duration,
+    pub(super) logger: Option<Dispatch>,
 }
 
 /// How it stands for election.
@@ -66,6 +68,7 @@ impl Options {
             clock: Arc::new(SystemClock::new()),
             chance: Chance::from_system(),
             patience: Duration::from_secs(30),
+            logger: None,
         }
     }
 
@@ -190,6 +193,13 @@ impl Options {
     #[must_use]
     pub fn with_patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// Where logs go, rather than to whatever subscriber the program has installed.
+    #[must_use]
+    pub fn with_logger(mut self, logger: impl Into<Dispatch>) -> Self {
+        self.logger = Some(logger.into());
         self
     }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use concert_controllers::managed::config::Configurations;
 use concert_controllers::managed::plan::Planner;
 use concert_controllers::managed::registry::claims::{Charge, Claims, Known, State, claims};
-use concert_controllers::managed::registry::{Registry, Settings, rules};
+use concert_controllers::managed::registry::{Rank, Registry, Settings, rules};
 use concert_engine::{Tasks, TokioSpawn};
 use concert_model::{Object, Timestamp};
 use concert_provider::{Call, Change, Connector, PlanAction};
@@ -102,7 +102,7 @@ pub async fn plan(
     };
     let mut known = Vec::new();
     for provider in &config.providers {
-        let declaration = provider::declaration(provider, &dial)?;
+        let declaration = provider::declaration(provider, Rank::Configured(0), &dial)?;
         let state = match declaration.connector.handshake(&Call::within(TIMEOUT)).await {
             Ok(handshake) => State::Up { handshake: Arc::new(handshake), epoch: 1 },
             Err(error) => {

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use concert_controllers::managed::registry::Declaration;
+use concert_controllers::managed::allowance::Allowance;
 use concert_controllers::managed::registry::claims::Wanted;
+use concert_controllers::managed::registry::{Declaration, Rank};
 use concert_provider::client::{self, Endpoint};
 use concert_provider::{Connector, Tls};
 use tracing::warn;
 
-use super::config::ProviderConfig;
+use super::config::{ProviderConfig, RateLimit};
 use super::error::Error;
 
 /// Makes the way to a provider. Nothing is dialled yet.
@@ -55,7 +56,7 @@ fn is_plain(provider: &ProviderConfig) -> bool {
 }
 
 /// What the registry needs.
-pub(crate) fn declaration(provider: &ProviderConfig, dial: &Dial) -> Result<Declaration, Error> {
+pub(crate) fn declaration(provider: &ProviderConfig, rank: Rank, dial: &Dial) -> Result<Declaration, Error> {
     let refuse = |why: String| Error::Provider { name: provider.name.clone(), why };
     let mut kinds = Vec::new();
     for kind in &provider.resource_types {
@@ -63,7 +64,11 @@ pub(crate) fn declaration(provider: &ProviderConfig, dial: &Dial) -> Result<Decl
         kinds.push(Wanted { kind: gvk, has_deterministic_names: kind.deterministic_names });
     }
     let connector = dial(provider).map_err(|error| refuse(error.message))?;
-    Ok(Declaration { name: provider.name.as_str().into(), connector, kinds })
+    let allowance = Allowance {
+        provider: provider.rate_limit.map(RateLimit::budget),
+        account: provider.account_rate_limit.map(RateLimit::budget),
+    };
+    Ok(Declaration { name: provider.name.as_str().into(), connector, kinds, allowance, rank })
 }
 
 #[cfg(test)]

@@ -44,6 +44,15 @@ pub(super) fn provider_findings(at: &str, provider: &ProviderConfig) -> Vec<Stri
         findings.push(format!("{at}.name: {:?}: {rule}", provider.name));
     }
     findings.extend(endpoint_finding(&provider.endpoint).map(|rule| format!("{at}.endpoint: {rule}")));
+    let limits = [("rateLimit", provider.rate_limit), ("accountRateLimit", provider.account_rate_limit)];
+    for (field, limit) in limits.into_iter().filter_map(|(field, limit)| Some((field, limit?))) {
+        if limit.calls_per_minute == 0 {
+            findings.push(format!("{at}.{field}.callsPerMinute: must be above 0"));
+        }
+        if limit.burst == Some(0) {
+            findings.push(format!("{at}.{field}.burst: must be above 0"));
+        }
+    }
     for (place, kind) in provider.resource_types.iter().enumerate() {
         let field = match (kind.api_version.is_empty(), kind.kind.is_empty()) {
             (true, _) => "apiVersion: must be set".to_owned(),

@@ -11,6 +11,7 @@ use concert_controllers::managed::reference;
 use concert_controllers::managed::registry::Parts;
 use concert_controllers::managed::registry::claims::Charge;
 use concert_engine::Engine;
+use concert_engine::controller::stored;
 use concert_model::{FieldSelector, GroupKind, GroupVersionKind, Object, ObjectKey};
 use concert_store::{Clock, Error, Local, PageRequest, Query, Store};
 use serde_json::Value;
@@ -21,6 +22,7 @@ use crate::managed::Reconciling;
 use crate::managed::plan::{Live, Planned};
 
 use super::claimed;
+use super::mothership::Mothership;
 
 /// Events that an explanation looks at.
 const EVENTS_MAX: usize = 50;
@@ -32,10 +34,11 @@ pub(super) struct Knowledge {
     engine: Engine,
     clock: Arc<dyn Clock>,
     configurations: Arc<Configurations>,
+    mothership: Mothership,
 }
 
 impl Knowledge {
-    pub fn new(store: &Local, duty: &Arc<Reconciling>, parts: &Parts) -> Self {
+    pub fn new(store: &Local, duty: &Arc<Reconciling>, parts: &Parts, mothership: &Mothership) -> Self {
         let shared = parts.store.clone();
         let configurations = Configurations::new(shared, parts.clock.clone(), config::variable);
         Self {
@@ -44,6 +47,7 @@ impl Knowledge {
             engine: parts.engine.clone(),
             clock: parts.clock.clone(),
             configurations: Arc::new(configurations),
+            mothership: mothership.clone(),
         }
     }
 
@@ -55,11 +59,14 @@ impl Knowledge {
         facts.definition = self.definition(&key.kind).await?;
         facts.service = self.service(&key.kind, &facts.object);
         facts.related = self.related(&facts.object).await?;
-        if self.ensemble_of(&key.kind).is_some() {
-            self.explain_claim(&mut facts).await?;
+        if let Some(ensemble) = self.ensemble_of(&key.kind) {
+            self.explain_claim(&mut facts, &ensemble).await?;
         }
         facts.events = self.events(key, &facts.object).await?;
-        facts.items = self.items(key);
+        facts.items = self.items(key).await?;
+        if key.kind == concert_model::inventory::names::entry_kind() {
+            facts.components = self.mothership.components(&key.name).await?;
+        }
         Ok(explain(&facts))
     }
 
@@ -85,11 +92,15 @@ impl Knowledge {
     }
 
     /// From the claim to its class, its managed resource, and who makes that real.
-    async fn explain_claim(&self, facts: &mut Facts) -> Result<(), Error> {
+    async fn explain_claim(&self, facts: &mut Facts, ensemble: &Ensemble) -> Result<(), Error> {
         facts.is_claim = true;
-        for (relation, key) in claimed::chain(&facts.object) {
+        for (relation, key) in claimed::chain(&facts.object, ensemble) {
             let found = self.find(&key).await?;
             if let (Relation::Managed, Some(managed)) = (relation, &found) {
+                // Who may read a claim may not therefore read what is another's.
+                if !claimed::may_know(&facts.object, managed) {
+                    continue;
+                }
                 facts.service = self.service(&key.kind, managed);
                 facts.related.extend(self.related(managed).await?);
             }
@@ -137,7 +148,8 @@ impl Knowledge {
                 Err(Error::UnknownKind { .. }) => continue,
                 Err(error) => return Err(error),
             };
-            let found = self.find(&key).await?;
+            // By uid: whoever writes an object may write any name here, to be told of what has it.
+            let found = self.find(&key).await?.filter(|it| it.uid().as_ref() == Some(&owner.uid));
             related.push(Related::of(Relation::Owner, key, found.as_ref()));
         }
         for (relation, key) in self.referred(object).await? {
@@ -179,13 +191,17 @@ impl Knowledge {
         Ok(told)
     }
 
-    fn items(&self, key: &ObjectKey) -> Vec<Item> {
-        let all = self.engine.controllers();
-        let item = |name: &str| {
-            let state = self.engine.state(name, key)?;
-            Some(Item { controller: name.to_owned(), state })
-        };
-        all.iter().filter_map(|it| item(&it.name)).collect()
+    /// What the engine knows of it; where replicas share the work, also what another one has written down.
+    async fn items(&self, key: &ObjectKey) -> Result<Vec<Item>, Error> {
+        let mut items = Vec::new();
+        for controller in self.engine.controllers() {
+            let mut state = self.engine.state(&controller.name, key);
+            if state.is_none() && self.store.is_shared() {
+                state = stored(&self.store, &*self.clock, &controller.name, key).await?;
+            }
+            items.extend(state.map(|state| Item { controller: controller.name.to_string(), state }));
+        }
+        Ok(items)
     }
 
     async fn find(&self, key: &ObjectKey) -> Result<Option<Object>, Error> {

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use concert_api::auth::{PLUGIN_HOSTS, issue_for_user, token_kind};
 use concert_engine::{OnExit, Shutdown, Tasks};
-use concert_model::Object;
-use concert_store::{By, Chance, Clock, Delete, Local, PageRequest, Part, Query, Store};
+use concert_model::{Object, ObjectKey};
+use concert_store::{By, Chance, Clock, Delete, Local, Part, Store};
 use serde_json::json;
 use tokio::process::{Child, Command};
 use tracing::{info, warn};
@@ -31,6 +31,11 @@ const USER: &str = "system:plugin-host";
 const PROGRAM: &str = "no8s-plugin-host";
 /// The certificates it verifies us with.
 const AUTHORITY: &str = "plugin-host-ca.crt";
+/// What its token is called in the store: the next start of this process takes it back, and no other.
+const TOKEN: &str = "plugin-host-token";
+/// What is ours alone. Plugins are other people's programs, and have the host's token to work with.
+const KEPT_BACK: [&str; 5] =
+    ["JWT_SECRET_KEY", "INITIAL_ADMIN_USERNAME", "INITIAL_ADMIN_PASSWORD", "CONCERT_STORE", "CONCERT_TOKEN"];
 /// Between its end and its next start, first and longest.
 const DELAY_MIN: Duration = Duration::from_secs(1);
 const DELAY_MAX: Duration = Duration::from_secs(60);
@@ -64,7 +69,8 @@ pub(super) async fn start(
         variables.push(("CONCERT_CA", path.display().to_string()));
     }
     if !is_dev {
-        variables.push(("CONCERT_TOKEN", token(store, clock, chance).await?));
+        let path = folder.path().join(TOKEN);
+        variables.push(("CONCERT_TOKEN", token(&path, (store, clock, chance)).await?));
     }
     let host = Host { command, variables, clock: clock.clone() };
     let shutdown = tasks.shutdown().clone();
@@ -120,14 +126,17 @@ impl Host {
     fn spawn(&self) -> io::Result<Child> {
         // What it says is talk, wherever it says it.
         let talk = || io::stderr().as_fd().try_clone_to_owned().map(Stdio::from);
-        Command::new(&self.command[0])
-            .args(&self.command[1..])
-            .envs(self.variables.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::piped())
-            .stdout(talk()?)
-            .stderr(talk()?)
-            .kill_on_drop(true)
-            .spawn()
+        self.command().stdin(Stdio::piped()).stdout(talk()?).stderr(talk()?).kill_on_drop(true).spawn()
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.command[0]);
+        command.args(&self.command[1..]);
+        for name in KEPT_BACK {
+            command.env_remove(name);
+        }
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
+        command
     }
 }
 
@@ -174,7 +183,10 @@ async fn has_package(python: &Path) -> bool {
 
 /// A token that lets the host register workers and, as one of [`PLUGIN_HOSTS`], read and write resources,
 /// and nothing else.
-async fn token(store: &Local, clock: &Arc<dyn Clock>, chance: &Chance) -> Result<String, Error> {
+async fn token(
+    path: &Path,
+    (store, clock, chance): (&Local, &Arc<dyn Clock>, &Chance),
+) -> Result<String, Error> {
     let by = By { manager: "concert".into(), ..By::actor("concert") }.because("the plugin host starts");
     let api = "rbac.authorization.k8s.io";
     let role = json!({
@@ -192,21 +204,27 @@ async fn token(store: &Local, clock: &Arc<dyn Clock>, chance: &Chance) -> Result
         let object = Object::from_value(value).map_err(Error::store)?;
         store.apply(object, Part::Main, true, &by).await.map_err(Error::store)?;
     }
-    forget_tokens(store, &by).await.map_err(Error::store)?;
+    forget_token(path, store, &by).await.map_err(Error::store)?;
     let issued = issue_for_user(store, &**clock, chance, USER, &[PLUGIN_HOSTS], Some(LIFETIME), &by).await;
-    Ok(issued.map_err(Error::store)?.token)
+    let issued = issued.map_err(Error::store)?;
+    std::fs::write(path, &*issued.key.name).map_err(|error| Error::Data { path: path.into(), error })?;
+    Ok(issued.token)
 }
 
-/// Takes back what hosts of earlier starts had.
-async fn forget_tokens(store: &Local, by: &By) -> Result<(), concert_store::Error> {
-    let page = store.list(&Query::all(token_kind()), &PageRequest::whole()).await?;
-    for token in page.items.iter().filter(|it| it.decode().spec()["user"] == USER) {
-        match store.delete(token.key(), &Delete::default(), by).await {
-            Ok(_) | Err(concert_store::Error::NotFound { .. }) => {}
-            Err(error) => return Err(error),
-        }
+/// Takes back what the host of the last start had. Other replicas have hosts with tokens of their own.
+async fn forget_token(path: &Path, store: &Local, by: &By) -> Result<(), concert_store::Error> {
+    let Ok(name) = std::fs::read_to_string(path) else { return Ok(()) };
+    let key = ObjectKey::cluster(token_kind(), name.trim());
+    match store.get(&key).await {
+        // What somebody wrote into the file must not end the token of somebody else.
+        Ok(token) if token.decode().spec()["user"] == USER => {}
+        Ok(_) | Err(concert_store::Error::NotFound { .. }) => return Ok(()),
+        Err(error) => return Err(error),
     }
-    Ok(())
+    match store.delete(&key, &Delete::default(), by).await {
+        Ok(_) | Err(concert_store::Error::NotFound { .. }) => Ok(()),
+        Err(error) => Err(error),
+    }
 }
 
 /// How long a token of the host lives; each start makes one.
@@ -232,6 +250,42 @@ mod tests {
         let clock = Arc::new(SystemClock::new());
         let variables = vec![("CONCERT_URL", file.display().to_string())];
         Host { command: vec![program], variables, clock }
+    }
+
+    #[test]
+    fn what_is_ours_alone_does_not_reach_the_host() {
+        let host = host("/x".into(), Path::new("here"));
+        let command = host.command();
+        let said: Vec<_> = command.as_std().get_envs().collect();
+        for name in ["JWT_SECRET_KEY", "INITIAL_ADMIN_PASSWORD", "CONCERT_STORE", "CONCERT_TOKEN"] {
+            assert!(said.contains(&(name.as_ref(), None)), "{name}: {said:?}");
+        }
+        let host = Host { variables: vec![("CONCERT_TOKEN", "its own".into())], ..host };
+        let command = host.command();
+        let own = command.as_std().get_envs().find(|(name, _)| *name == "CONCERT_TOKEN");
+        assert_eq!(own, Some(("CONCERT_TOKEN".as_ref(), Some("its own".as_ref()))));
+    }
+
+    #[tokio::test]
+    async fn a_start_takes_back_its_own_token_and_no_other() {
+        let folder = tempfile::tempdir().unwrap();
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let chance = Chance::seeded(1);
+        let config = concert_store::Config::new(clock.clone(), Chance::seeded(2)).inline();
+        let store = Local::open(Arc::new(concert_store::backend::memory::Memory::new()), config).unwrap();
+        let gate = concert_api::auth::Gate::guarded(store.clone(), clock.clone());
+        let counts = async |token: &str| {
+            let value: http::HeaderValue = format!("Bearer {token}").parse().unwrap();
+            let headers: http::HeaderMap = [(http::header::AUTHORIZATION, value)].into_iter().collect();
+            gate.authenticate(&headers).await.is_ok()
+        };
+        let around = (&store, &clock, &chance);
+        let (here, there) = (folder.path().join("here"), folder.path().join("there"));
+        let first = token(&here, around).await.unwrap();
+        let other = token(&there, around).await.unwrap();
+        assert!(counts(&first).await && counts(&other).await);
+        let second = token(&here, around).await.unwrap();
+        assert!(!counts(&first).await && counts(&other).await && counts(&second).await);
     }
 
     #[tokio::test]

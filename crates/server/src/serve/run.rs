@@ -8,13 +8,17 @@ use concert_api::audit::{Audit, Sink};
 use concert_api::auth;
 use concert_api::kube::{self, Api};
 use concert_api::listen::{Inbound, Peer};
+use concert_api::mothership as fleet;
+use concert_api::relay::Relay;
 use concert_api::rest::auth::{self as accounts, Accounts};
 use concert_api::rest::webhooks::Chain;
 use concert_api::rest::{self, Ids, Node};
 use concert_controllers::managed::event::StoreRecorder;
 use concert_controllers::managed::metrics::Metrics;
-use concert_controllers::managed::registry::{Parts, Settings};
-use concert_engine::{Engine, OnExit, Shutdown, Tasks, TokioSpawn};
+use concert_controllers::managed::registry::{Parts, Rank, Settings};
+use concert_engine::workers::Board;
+use concert_engine::{Authority, Engine, OnExit, Shutdown, Tasks, TokioSpawn};
+use concert_model::inventory::names;
 use concert_model::{GroupKind, Object};
 use concert_store::{By, Chance, Clock, Events, Local, Part, Query, Store, SystemClock};
 use prometheus_client::registry::Registry as Numbers;
@@ -26,7 +30,11 @@ use super::data::DataFolder;
 use super::declared::Declared;
 use super::error::Error;
 use super::hands::{Hands, PATIENCE};
+use super::inventory::{self, Inventory};
 use super::knowledge::Knowledge;
+use super::members::{self, Introduction, Members};
+use super::mothership::Mothership;
+use super::only::Only;
 use super::plugins;
 use super::way_in::WayIn;
 use super::workers::Workers;
@@ -46,6 +54,8 @@ const PROVIDERS: &str = include_str!("../../../../deploy/crds/providers.yaml");
 const CLAIMS: &str = include_str!("../../../../deploy/crds/claims.yaml");
 /// The kinds behind the REST door that are not resources.
 const NO8S: &str = include_str!("../../../../deploy/crds/no8s.yaml");
+/// The kinds of the inventory and of the mothership.
+const FLEET: &str = include_str!("../../../../deploy/crds/inventory.yaml");
 
 /// A control plane that can be started.
 pub struct Plane {
@@ -58,6 +68,7 @@ pub struct Plane {
 /// A control plane that runs.
 pub struct Running {
     tasks: Tasks,
+    leading: Tasks,
     serving: Tasks,
     api: Api,
     hands: Arc<Hands>,
@@ -92,7 +103,9 @@ impl Plane {
         if let Some(folder) = &config.cert_dir {
             provider::check_certificates(folder)?;
         }
-        let declarations = config.providers.providers.iter().map(|it| provider::declaration(it, &dial));
+        let providers = config.providers.providers.iter().enumerate();
+        let declarations =
+            providers.map(|(place, it)| provider::declaration(it, Rank::Configured(place), &dial));
         let declarations = declarations.collect::<Result<Vec<_>, _>>()?;
         provider::warn_of_plain_text(config.providers.providers.iter());
 
@@ -101,21 +114,44 @@ impl Plane {
         let admin = Listener::bind(&config.admin_listen).await?;
         let way_in = WayIn::open(&config, &folder, &clock).await?;
         let address = way_in.listener.address();
-        let (store, _) = folder.open_store(&clock, &chance)?;
+        let store = config.storage.open(&folder, &clock, &chance).await?;
         let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
-        define(&store).await?;
+        define(&store, config.only).await?;
         let keys = config.logins.keys(&folder, &chance)?;
         let gate = way_in.guard(&folder, &store, &clock, &chance, &keys).await?;
 
         let parts = parts(&config, &store, &clock, &chance, &tasks);
         let duty = Arc::new(Reconciling::new(parts.clone(), declarations, Some(dial), PATIENCE));
-        let workers = Workers::new(&store, &parts, &gate, config.rules);
-        let numbers = numbers(&parts, &workers);
-        let hands = Arc::new(Hands::new(&store, &parts, duty.clone(), &workers));
-        hands.begin()?;
-        tidy(&store, &clock, &tasks);
-
         let audit = Audit::start(Sink::File(folder.audit()), &tasks);
+        let inventory = match &config.inventory {
+            Some(elsewhere) => Inventory::elsewhere(elsewhere, &clock, &tasks).await?,
+            None => Inventory::here(&store, &gate, &keys, &clock, &audit, &way_in.url()),
+        };
+        let board = Board::new(clock.clone());
+        let workers = Workers::new(&store, &parts, &gate, config.rules, &inventory, &board);
+        let mothership = Mothership::new(&parts, &store, &inventory.store, &board, &audit);
+        let numbers = numbers(&parts, &workers, &mothership);
+        let hands = Hands::new(&store, &parts, duty.clone(), &workers, &mothership, config.only);
+        let hands = Arc::new(hands);
+        let node = node(&*clock, &chance);
+        let leading = tasks.group();
+        let members = if store.is_shared() {
+            let introduction = Introduction {
+                id: node.id.clone(),
+                url: way_in.url(),
+                authority: way_in.authority().map(str::to_owned),
+            };
+            let part = (&config.sharing, introduction);
+            Some(members::join(&store, &hands, part, &clock, &chance, &leading))
+        } else {
+            hands.start(None)?;
+            None
+        };
+        tidy(&store, &clock, &tasks);
+        if inventory.here.is_some() {
+            inventory::sweep(&store, &clock, &tasks);
+        }
+
         let ids = Ids::new(store.clone());
         let accounts = Accounts::new(accounts::Parts {
             store: store.clone(),
@@ -126,18 +162,29 @@ impl Plane {
             keys: Some(keys),
         });
         accounts.start(config.logins.first_admin.as_ref()).await.map_err(Error::store)?;
-        let rest = rest::Parts {
+        let mut rest = rest::Parts {
             ids: ids.clone(),
-            node: node(&*clock, &chance),
+            node,
+            company: members.clone().map(|it| Arc::new(it) as Arc<dyn rest::Company>),
             webhooks: Arc::new(Chain::new(store.clone(), clock.clone())),
-            annexes: vec![Arc::new(workers.door.clone()), Arc::new(accounts.clone())],
-            admissions: vec![Arc::new(accounts), Arc::new(Declared)],
+            annexes: vec![Arc::new(accounts.clone())],
+            admissions: vec![Arc::new(accounts), Arc::new(Declared(store.clone()))],
         };
+        if config.only.has_workers() {
+            let control = Arc::new(mothership.clone());
+            let fleet = fleet::Door::new(fleet::Parts { gate: gate.clone(), control });
+            rest.annexes.push(answered(Arc::new(workers.door.clone()), members.as_ref(), &clock));
+            rest.annexes.push(answered(Arc::new(fleet), members.as_ref(), &clock));
+        }
+        if let Some(here) = inventory.here {
+            rest.annexes.push(Arc::new(here.door));
+            rest.admissions.push(here.admit);
+        }
         let kube = kube::Parts {
             gate,
             clock: clock.clone(),
             chance: chance.fork(),
-            extensions: Arc::new(Knowledge::new(&store, &duty, &parts)),
+            extensions: Arc::new(Knowledge::new(&store, &duty, &parts, &mothership)),
             audit,
             limits: kube::Limits::default(),
             store: store.clone(),
@@ -145,7 +192,9 @@ impl Plane {
         let api = Api::with_rest(kube, rest);
         let hosts = tasks.group();
         let around = (&store, &clock, &chance);
-        plugins::start(&config.plugins, &way_in, &folder, around, config.is_dev, &hosts).await?;
+        if config.only.has_workers() {
+            plugins::start(&config.plugins, &way_in, &folder, around, config.is_dev, &hosts).await?;
+        }
         let serving = tasks.group();
         let answering = api.clone();
         let answer = move |mut request: http::Request<Inbound>, peer: Peer| {
@@ -159,7 +208,8 @@ impl Plane {
         Copying { site, entry, hands: hands.clone() }.serve(&serving);
         info!(what = "api", %address, "serving");
         let at = admin.as_ref().map(Listener::address);
-        let running = Running { tasks, serving, api, hands, workers, hosts, ids, address, admin: at, store };
+        let running =
+            Running { tasks, leading, serving, api, hands, workers, hosts, ids, address, admin: at, store };
         if let Some(admin) = admin {
             let router = admin::probes(running.probes()).merge(admin::metrics(Arc::new(numbers)));
             admin.serve("admin", router, &running.tasks);
@@ -208,40 +258,67 @@ impl Running {
     pub async fn stop(self) {
         info!("stopping");
         self.hosts.stop(plugins::PATIENCE + LAST_PATIENCE).await;
+        if self.store.is_shared() {
+            // Hands over to the other replicas what this one has, after what is under way, and serves on
+            // until they have it.
+            self.leading.stop(PATIENCE + LAST_PATIENCE).await;
+        }
         self.api.close();
         self.workers.board.close();
         self.serving.stop(LAST_PATIENCE).await;
-        self.hands.end().await;
+        self.hands.stop().await;
         self.ids.close().await;
         self.tasks.stop(LAST_PATIENCE).await;
         info!("stopped");
     }
 
     fn probes(&self) -> Probes {
-        let (root, duty) = (self.tasks.root().clone(), self.hands.duty.clone());
+        let (root, hands) = (self.tasks.root().clone(), self.hands.clone());
+        let is_shared = self.store.is_shared();
         Probes {
             is_alive: Arc::new(move || !root.is_requested()),
-            readiness: Arc::new(move || match duty.registry() {
-                // A provider that does not answer is told of in its object, and no reason to send no
-                // requests here.
-                Some(_) => Readiness::Ready,
-                None => Readiness::NotReady(vec!["starting".into()]),
+            // Where the store is shared another replica may reconcile; this one serves as well as that.
+            readiness: Arc::new(move || match is_shared || hands.is_ready() {
+                true => Readiness::Ready,
+                false => Readiness::NotReady(vec!["starting".into()]),
             }),
         }
     }
 }
 
-/// Serves the kinds of ours that are definitions.
-pub(super) async fn define(store: &Local) -> Result<(), Error> {
+/// Serves the kinds of ours that are definitions, and of them those that are needed here.
+pub(super) async fn define(store: &Local, only: Only) -> Result<(), Error> {
     let malformed = |what| managed::config::Error::Malformed { origin: "definitions".into(), what };
     let by = By { manager: ACTOR.into(), ..By::actor(ACTOR) }.because("start");
-    for manifest in [PROVIDERS, CLAIMS, NO8S] {
+    for manifest in [PROVIDERS, CLAIMS, NO8S, FLEET] {
         for value in managed::config::documents(manifest).map_err(malformed)? {
             let object = Object::from_value(value).map_err(Error::store)?;
-            store.apply(object, Part::Main, true, &by).await.map_err(Error::store)?;
+            let is_needed = match object.spec()["group"].as_str() {
+                Some(concert_model::inventory::GROUP) => only.has_inventory(),
+                Some(names::MOTHERSHIP) => only.has_workers(),
+                _ => true,
+            };
+            if is_needed {
+                store.apply(object, Part::Main, true, &by).await.map_err(Error::store)?;
+            }
         }
     }
+    if only.has_inventory() {
+        inventory::prepare(store, &by).await?;
+    }
     Ok(())
+}
+
+/// Routes that one replica answers for all, where there are several.
+fn answered(
+    routes: Arc<dyn rest::Annex>,
+    members: Option<&Members>,
+    clock: &Arc<dyn Clock>,
+) -> Arc<dyn rest::Annex> {
+    match members {
+        Some(members) => Arc::new(Relay::new(routes, Arc::new(members.clone()), clock.clone())),
+        None => routes,
+    }
 }
 
 /// This process, for whoever asks who answers.
@@ -269,12 +346,13 @@ fn parts(config: &Config, store: &Local, clock: &Arc<dyn Clock>, chance: &Chance
             work: Some(Arc::new(store.clone())),
             ..Settings::default()
         },
-        fence: None,
+        authority: Authority::Alone,
     }
 }
 
-fn numbers(parts: &Parts, workers: &Workers) -> Numbers {
+fn numbers(parts: &Parts, workers: &Workers, mothership: &Mothership) -> Numbers {
     let mut numbers = Numbers::default();
+    mothership.register(&mut numbers);
     parts.engine.metrics().register(&mut numbers);
     parts.metrics.register(&mut numbers);
     workers.board.register(&mut numbers);

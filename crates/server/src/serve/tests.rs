@@ -22,12 +22,23 @@ async fn plane(folder: &tempfile::TempDir) -> Running {
     Plane::new(layer.resolve().unwrap()).start().await.unwrap()
 }
 
-async fn call(address: SocketAddr, method: &str, path: &str, body: Value) -> (u16, Value) {
+pub(super) async fn call(address: SocketAddr, method: &str, path: &str, body: Value) -> (u16, Value) {
+    call_with(address, method, path, "nobody", body).await
+}
+
+/// The same, with a token.
+pub(super) async fn call_with(
+    address: SocketAddr,
+    method: &str,
+    path: &str,
+    token: &str,
+    body: Value,
+) -> (u16, Value) {
     let body = if body.is_null() { String::new() } else { body.to_string() };
     let length = body.len();
     let request = format!(
         "{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\nContent-Type: application/json\r\n\
-         Content-Length: {length}\r\n\r\n{body}"
+         Authorization: Bearer {token}\r\nContent-Length: {length}\r\n\r\n{body}"
     );
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();

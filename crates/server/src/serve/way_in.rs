@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use concert_api::auth::{Gate, Keys, bootstrap, ensure_roles, issue_for_administrator};
 use concert_api::listen::tls::{Certificates, Source, names_for};
-use concert_api::listen::{self, Limits, Listener, Security};
+use concert_api::listen::{self, Listener, Security};
 use concert_store::{By, Chance, Clock, Local};
 use tracing::{info, warn};
 
@@ -43,7 +43,7 @@ impl WayIn {
         let listening = listen::Config {
             address: config.listen,
             security,
-            limits: Limits::default(),
+            limits: config.limits.clone(),
             clock: clock.clone(),
         };
         let listener = Listener::bind(listening).await.map_err(Error::listen)?;

@@ -6,11 +6,14 @@ use concert_api::auth::Gate;
 use concert_api::rest::view;
 use concert_api::workers::{self, Door};
 use concert_controllers::managed::registry::Parts;
+use concert_controllers::mothership::vocabulary;
 use concert_controllers::plugins;
 use concert_engine::Engine;
 use concert_engine::workers::Board;
 use concert_model::no8s::Rules;
 use concert_store::Local;
+
+use super::inventory::Inventory;
 
 /// What there is for remote workers.
 pub(super) struct Workers {
@@ -21,8 +24,15 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    pub fn new(store: &Local, parts: &Parts, gate: &Gate, rules: Rules) -> Self {
-        let board = Board::new(parts.clock.clone());
+    pub fn new(
+        store: &Local,
+        parts: &Parts,
+        gate: &Gate,
+        rules: Rules,
+        inventory: &Inventory,
+        board: &Board,
+    ) -> Self {
+        let board = board.clone();
         let kinds = store.clone();
         let controllers = plugins::Parts {
             engine: parts.engine.clone(),
@@ -44,6 +54,7 @@ impl Workers {
             rules,
             show: Arc::new(view::resource),
             waiting: waiting(parts.engine.clone()),
+            fleet: workers::Fleet { inventory: inventory.store.clone(), minting: inventory.minting.clone() },
         });
         Self { board, controllers, door }
     }
@@ -52,9 +63,9 @@ impl Workers {
 /// How many items wait in the queues of a worker's controllers.
 fn waiting(engine: Engine) -> workers::Waiting {
     Arc::new(move |worker| {
-        let ours = plugins::controllers_of(worker);
+        let (ours, fleet) = (plugins::controllers_of(worker), vocabulary::controller_of(worker));
         let all = engine.controllers();
-        let queues = all.iter().filter(|it| it.name.starts_with(&ours));
+        let queues = all.iter().filter(|it| it.name.starts_with(&ours) || *it.name == *fleet);
         queues.map(|it| it.depth.ready.iter().sum::<usize>()).sum()
     })
 }

@@ -3,15 +3,19 @@
 use std::collections::BTreeSet;
 
 use concert_controllers::claims::bind::configure::name_of;
-use concert_controllers::claims::propagate::decide::{controller_of, source_of, targets_of};
+use concert_controllers::claims::propagate::decide::{controller_of, source_of};
 use concert_controllers::claims::reference::Reference;
 use concert_controllers::claims::schedule::Manner;
 use concert_controllers::claims::schedule::decide::fitting;
+use concert_controllers::claims::vocabulary::annotation;
 use concert_controllers::claims::way::Way;
 use concert_model::condition::{self, Status};
 use concert_model::{GroupKind, Object};
 use concert_provider_example::cloud::Thing;
 use serde_json::Value;
+
+/// The one key that users write into secrets.
+pub const MEDDLED: &str = "extra";
 
 pub fn claims() -> GroupKind {
     GroupKind::new("storage.crossplane.io", "Bucket")
@@ -173,12 +177,17 @@ impl<'a> Scene<'a> {
         let (from, uid) = source_of(target)?;
         let owner = controller_of(target)?;
         let claim = self.of(&claims()).find(|it| it.uid().as_ref() == Some(&owner.uid))?;
-        // One that the claim named before it thought better of it may be half done, and stays so.
-        let is_named = claim.spec()["writeConnectionSecretToRef"]["name"] == target.name();
-        let is_bound = is_named && phase_of(claim) == "Bound";
+        // What users put there themselves was not copied.
+        let data = target.get("data").as_object();
+        let is_copied = data.is_some_and(|it| it.keys().any(|key| key != MEDDLED));
         let source = self.objects.iter().find(|it| it.key().is_ok_and(|key| key == from))?;
-        let agrees = source.uid() == Some(uid) && targets_of(source).contains(&target.key().ok()?);
-        (is_bound && !agrees).then(|| "was copied without consent".into())
+        // By uid on both sides: whatever else has the same name has agreed to nothing. Of a source that is
+        // gone nobody knows, so of what a claim named earlier it is not asked.
+        let is_named = claim.spec()["writeConnectionSecretToRef"]["name"] == target.name();
+        let is_same = source.uid() == Some(uid);
+        let consent = format!("{}{}", annotation::TO_PREFIX, uid_of(target));
+        let agrees = is_same && source.annotation(&consent).is_some();
+        (is_copied && !agrees && (is_named || is_same)).then(|| "was copied without consent".into())
     }
 }
 

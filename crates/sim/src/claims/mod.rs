@@ -2,9 +2,18 @@
 //!
 //! The shipped kinds and definitions, the shipped controllers. Buckets have two implementations, so that
 //! two schedulers race for each claim; users change their minds about claims, classes and policies all the
-//! while.
+//! while, and meddle with secrets.
 
 mod check;
 mod play;
+mod stores;
 
 pub use play::ClaimsPlay;
+
+/// What can be wrong on purpose, to prove that it would be noticed. `stores.rs` has it lie between the
+/// controllers and what they write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bug {
+    /// What was let go of is not deleted.
+    KeepsWhatItShouldDelete,
+}

@@ -6,21 +6,18 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use concert_controllers::claims;
-use concert_controllers::managed::event::Silent;
-use concert_controllers::managed::metrics::Metrics;
-use concert_controllers::managed::registry::{Declaration, Parts, Registry, Settings};
+use concert_controllers::managed::registry::{Parts, Registry};
+use concert_engine::Authority;
 use concert_engine::leader::Duty;
 use concert_model::{GroupKind, Object, ObjectKey};
-use concert_provider::InProcess;
-use concert_provider_example::cloud::{self, Api, Cloud};
-use concert_provider_example::{CLAIMED_CRDS, CRDS, Example};
-use concert_store::{Chance, Clock, Fence};
+use concert_provider_example::cloud;
+use concert_provider_example::{CLAIMED_CRDS, CRDS};
+use concert_store::{Chance, Store};
 use serde_json::{Value, json};
 
-use super::check;
-use crate::executor::Executor;
-use crate::faults::Weather;
-use crate::managed::Wire;
+use super::stores::Crooked;
+use super::{Bug, check};
+use crate::managed::{Backdrop, Wire, parts, registry};
 use crate::play::{Actor, Done, Play, Stage, Wish};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
@@ -30,9 +27,6 @@ const CLASSES: [(&str, &str, &str); 2] = [
 ];
 /// Made by hand in one life, at most.
 const STATIC_MAX: u64 = 3;
-const POLL: Duration = Duration::from_secs(60);
-/// In lives where watches lose events.
-const RELIST: Duration = Duration::from_secs(120);
 
 const SHIPPED: [&str; 4] = [
     include_str!("../../../../deploy/crds/claims.yaml"),
@@ -43,19 +37,15 @@ const SHIPPED: [&str; 4] = [
 
 /// Claims for buckets on two clouds.
 pub struct ClaimsPlay {
-    executor: Executor,
     chance: Chance,
-    weather: Weather,
-    api: Arc<Api>,
-    provider: Arc<InProcess>,
-    calls: Arc<AtomicU64>,
+    backdrop: Backdrop,
     statics: AtomicU64,
+    bug: Option<Bug>,
 }
 
 impl ClaimsPlay {
-    /// On this stage.
-    pub fn new(stage: &Stage) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(stage.executor.clone());
+    /// On this stage, perhaps with a bug.
+    pub fn new(stage: &Stage, bug: Option<Bug>) -> Self {
         let settings = cloud::Settings {
             visible_after: Duration::from_secs(1),
             ready_after: Duration::from_secs(2),
@@ -63,17 +53,8 @@ impl ClaimsPlay {
             lost_answers: 0.03,
             ..cloud::Settings::default()
         };
-        let api = Arc::new(Api::new(Cloud::new(settings, stage.chance.fork()), clock));
-        let provider = Example::new(api.clone()).with_claims(true);
-        Self {
-            executor: stage.executor.clone(),
-            chance: stage.chance.clone(),
-            weather: stage.weather.clone(),
-            provider: Arc::new(InProcess::new(Arc::new(provider))),
-            api,
-            calls: Arc::default(),
-            statics: AtomicU64::new(0),
-        }
+        let backdrop = Backdrop::new(stage, settings, |it| it.with_claims(true));
+        Self { chance: stage.chance.clone(), backdrop, statics: AtomicU64::new(0), bug }
     }
 
     fn pick<T: Copy>(&self, of: &[T]) -> T {
@@ -112,9 +93,8 @@ impl ClaimsPlay {
         }
         let mut class = Object::new(&kind.at_version("v1beta1"), "", name);
         class.set_label("grade", self.pick(&["prod", "dev"]));
-        if self.chance.is_hit(0.3) {
-            class.set_annotation("resourceclass.crossplane.io/is-default-class", "true");
-        }
+        let is_default = if self.chance.is_hit(0.3) { "true" } else { "false" };
+        class.set_annotation("resourceclass.crossplane.io/is-default-class", is_default);
         let reclaim = self.pick(&["Delete", "Delete", "Retain"]);
         class.set(
             "specTemplate",
@@ -132,6 +112,26 @@ impl ClaimsPlay {
         let mut policy = Object::new(&kind.at_version("v1alpha1"), "default", name);
         policy.set("defaultClassRef", class_ref(self.pick(&CLASSES), self.pick(&["x", "y"])));
         Wish::There(policy)
+    }
+
+    /// Another name for the secret of a claim, or something done to one of the secrets: what they are copied
+    /// from as well as what they are copied to.
+    fn meddle(&self) -> Wish {
+        let secrets = GroupKind::new("", "Secret");
+        let number = self.chance.below(1_000_000_000);
+        match self.chance.below(4) {
+            0 => Wish::OneOf(secrets, number, None),
+            1 | 2 => {
+                let data = json!({check::MEDDLED: self.pick(&["MQ==", "Mg=="])});
+                Wish::OneOf(secrets, number, Some(json!({"data": data})))
+            }
+            _ => {
+                let name = self.pick(&NAMES);
+                let change =
+                    json!({"spec": {"writeConnectionSecretToRef": {"name": format!("{name}-{number}")}}});
+                Wish::Changed(ObjectKey::namespaced(check::claims(), "default", name), change)
+            }
+        }
     }
 
     /// Something that was there before, once: who writes over it would take it from its claim.
@@ -176,19 +176,13 @@ impl Play for ClaimsPlay {
     }
 
     fn duty(&self, actor: Actor) -> Arc<dyn Duty> {
-        let wire = Wire {
-            provider: self.provider.clone(),
-            executor: self.executor.clone(),
-            chance: actor.chance.fork(),
-            weather: self.weather.clone(),
-            is_blind: false,
-            calls: self.calls.clone(),
-        };
-        Arc::new(Leader { wire, actor, running: Mutex::default() })
+        let wire = self.backdrop.wire(&actor, false);
+        Arc::new(Leader { wire, actor, bug: self.bug, running: Mutex::default() })
     }
 
     fn wish(&self) -> Wish {
-        match self.chance.below(10) {
+        match self.chance.below(12) {
+            10..12 => self.meddle(),
             0..2 => self.class(),
             2 => self.policy(),
             3 => self.by_hand().unwrap_or_else(|| self.claim()),
@@ -197,36 +191,24 @@ impl Play for ClaimsPlay {
     }
 
     fn calm_down(&self) {
-        let mut cloud = self.api.cloud();
-        let settings = cloud::Settings { error_rate: 0.0, lost_answers: 0.0, ..cloud.settings().clone() };
-        cloud.set_settings(settings);
+        self.backdrop.calm_down();
     }
 
     fn done(&self) -> Done {
-        let cloud = self.api.cloud();
-        let summary = cloud.truth().summary();
-        Done {
-            creates: summary.created,
-            deletes: summary.deleted,
-            effects: summary.created + summary.updated + summary.deleted,
-            fenced: 0,
-            runs: self.calls.load(Ordering::Relaxed),
-        }
+        self.backdrop.done()
     }
 
     fn runs_max(&self, quiet: Duration) -> f64 {
-        // Each poll connects and observes; polls come a tenth early at most.
-        let polls = quiet.div_duration_f64(POLL * 9 / 10) + 2.0;
-        (self.api.cloud().truth().live().len() + 1) as f64 * polls * 3.0
+        let live = self.backdrop.api.cloud().truth().live().len();
+        self.backdrop.calls_max(live + 1, quiet)
     }
 
     fn check(&self, objects: &[Object]) -> Vec<String> {
-        check::check(objects, &self.api.cloud().truth().live())
+        check::check(objects, &self.backdrop.api.cloud().truth().live())
     }
 
     fn violations(&self) -> Vec<String> {
-        let cloud = self.api.cloud();
-        cloud.truth().doubles().iter().map(|it| format!("made twice: {it:?}")).collect()
+        self.backdrop.doubles()
     }
 }
 
@@ -234,35 +216,20 @@ impl Play for ClaimsPlay {
 struct Leader {
     wire: Wire,
     actor: Actor,
+    bug: Option<Bug>,
     running: Mutex<Option<(Registry, claims::registry::Registry)>>,
 }
 
 #[async_trait]
 impl Duty for Leader {
-    fn begin(&self, fence: Option<Fence>) {
-        let actor = &self.actor;
-        let parts = Parts {
-            engine: actor.engine.clone(),
-            store: actor.remote.clone(),
-            clock: actor.clock.clone(),
-            chance: actor.chance.fork(),
-            tasks: actor.tasks.clone(),
-            recorder: Arc::new(Silent),
-            metrics: Metrics::new(),
-            environment: Arc::new(|_| None),
-            settings: Settings {
-                work: Some(actor.remote.clone()),
-                poll: Some(POLL),
-                relist: if self.wire.weather.is_lossy() { RELIST } else { Settings::default().relist },
-                ..Settings::default()
-            },
-            fence,
+    fn begin(&self, authority: Authority) {
+        let parts = parts(&self.actor, &self.wire, authority);
+        let registry = registry(parts.clone(), &self.wire);
+        let store: Arc<dyn Store> = match self.bug {
+            Some(bug) => Arc::new(Crooked { inner: parts.store.clone(), bug }),
+            None => parts.store.clone(),
         };
-        let registry = Registry::start(parts.clone());
-        let connector = Arc::new(self.wire.clone());
-        let declaration = Declaration { name: "cloud".into(), connector, kinds: Vec::new() };
-        registry.add(declaration).expect("it is the only one");
-        let claims = claims::registry::start(parts).expect("it does not run yet");
+        let claims = claims::registry::start(Parts { store, ..parts }).expect("it does not run yet");
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some((registry, claims));
     }
 

@@ -1,43 +1,32 @@
 //! Managed resources as the subject of a life.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use concert_controllers::managed::event::Silent;
-use concert_controllers::managed::metrics::Metrics;
-use concert_controllers::managed::registry::{Declaration, Parts, Registry, Settings};
+use concert_controllers::managed::registry::Registry;
 use concert_controllers::managed::vocabulary::{annotation, message};
+use concert_engine::Authority;
 use concert_engine::leader::Duty;
 use concert_model::condition::{self, Status};
 use concert_model::{GroupKind, Object, ObjectKey};
-use concert_provider::InProcess;
-use concert_provider_example::cloud::{self, Api, Cloud};
-use concert_provider_example::{CRDS, Example};
-use concert_store::{Chance, Clock, Fence};
+use concert_provider_example::CRDS;
+use concert_provider_example::cloud;
+use concert_store::Chance;
 use serde_json::{Value, json};
 
+use super::backdrop::{Backdrop, parts, registry};
 use super::wire::Wire;
-use crate::executor::Executor;
-use crate::faults::Weather;
 use crate::play::{Actor, Done, Play, Stage, Wish};
 
 const GROUP: &str = "cloud.concert.dev";
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-const POLL: Duration = Duration::from_secs(60);
-/// In lives where watches lose events.
-const RELIST: Duration = Duration::from_secs(120);
 
 /// Buckets, whose ids the cloud makes up, and networks, whose names are known beforehand.
 pub struct ManagedPlay {
-    executor: Executor,
     chance: Chance,
-    weather: Weather,
-    api: Arc<Api>,
-    provider: Arc<InProcess>,
-    calls: Arc<AtomicU64>,
+    backdrop: Backdrop,
     /// In some lives the provider cannot tell what became of a create.
     is_blind: bool,
 }
@@ -45,7 +34,6 @@ pub struct ManagedPlay {
 impl ManagedPlay {
     /// On this stage.
     pub fn new(stage: &Stage) -> Self {
-        let clock: Arc<dyn Clock> = Arc::new(stage.executor.clone());
         let settings = cloud::Settings {
             visible_after: Duration::from_secs(2),
             ready_after: Duration::from_secs(3),
@@ -53,16 +41,8 @@ impl ManagedPlay {
             lost_answers: 0.05,
             ..cloud::Settings::default()
         };
-        let api = Arc::new(Api::new(Cloud::new(settings, stage.chance.fork()), clock));
-        Self {
-            executor: stage.executor.clone(),
-            chance: stage.chance.clone(),
-            weather: stage.weather.clone(),
-            provider: Arc::new(InProcess::new(Arc::new(Example::new(api.clone())))),
-            api,
-            calls: Arc::default(),
-            is_blind: stage.seed % 4 == 3,
-        }
+        let backdrop = Backdrop::new(stage, settings, |it| it);
+        Self { chance: stage.chance.clone(), backdrop, is_blind: stage.seed % 4 == 3 }
     }
 
     fn bucket(&self, name: &str) -> Object {
@@ -107,14 +87,7 @@ impl Play for ManagedPlay {
     }
 
     fn duty(&self, actor: Actor) -> Arc<dyn Duty> {
-        let wire = Wire {
-            provider: self.provider.clone(),
-            executor: self.executor.clone(),
-            chance: actor.chance.fork(),
-            weather: self.weather.clone(),
-            is_blind: self.is_blind,
-            calls: self.calls.clone(),
-        };
+        let wire = self.backdrop.wire(&actor, self.is_blind);
         Arc::new(Leader { wire, actor, registry: Mutex::default() })
     }
 
@@ -134,33 +107,21 @@ impl Play for ManagedPlay {
     }
 
     fn calm_down(&self) {
-        let mut cloud = self.api.cloud();
-        let settings = cloud::Settings { error_rate: 0.0, lost_answers: 0.0, ..cloud.settings().clone() };
-        cloud.set_settings(settings);
+        self.backdrop.calm_down();
     }
 
     fn done(&self) -> Done {
-        let cloud = self.api.cloud();
-        let summary = cloud.truth().summary();
-        Done {
-            creates: summary.created,
-            deletes: summary.deleted,
-            effects: summary.created + summary.updated + summary.deleted,
-            fenced: 0,
-            runs: self.calls.load(Ordering::Relaxed),
-        }
+        self.backdrop.done()
     }
 
     fn runs_max(&self, quiet: Duration) -> f64 {
-        // Each poll connects and observes; polls come a tenth early at most.
-        let polls = quiet.div_duration_f64(POLL * 9 / 10) + 2.0;
-        (NAMES.len() * 2) as f64 * polls * 3.0
+        self.backdrop.calls_max(NAMES.len() * 2, quiet)
     }
 
     /// Everything declared is there once, as declared; and nothing else is.
     fn check(&self, objects: &[Object]) -> Vec<String> {
         let mut violations = Vec::new();
-        let cloud = self.api.cloud();
+        let cloud = self.backdrop.api.cloud();
         let live = cloud.truth().live();
         let mut known = BTreeSet::new();
         for object in objects {
@@ -201,8 +162,7 @@ impl Play for ManagedPlay {
     }
 
     fn violations(&self) -> Vec<String> {
-        let cloud = self.api.cloud();
-        cloud.truth().doubles().iter().map(|it| format!("made twice: {it:?}")).collect()
+        self.backdrop.doubles()
     }
 }
 
@@ -219,28 +179,8 @@ struct Leader {
 
 #[async_trait]
 impl Duty for Leader {
-    fn begin(&self, fence: Option<Fence>) {
-        let actor = &self.actor;
-        let registry = Registry::start(Parts {
-            engine: actor.engine.clone(),
-            store: actor.remote.clone(),
-            clock: actor.clock.clone(),
-            chance: actor.chance.fork(),
-            tasks: actor.tasks.clone(),
-            recorder: Arc::new(Silent),
-            metrics: Metrics::new(),
-            environment: Arc::new(|_| None),
-            settings: Settings {
-                work: Some(actor.remote.clone()),
-                poll: Some(POLL),
-                relist: if self.wire.weather.is_lossy() { RELIST } else { Settings::default().relist },
-                ..Settings::default()
-            },
-            fence,
-        });
-        let connector = Arc::new(self.wire.clone());
-        let declaration = Declaration { name: "cloud".into(), connector, kinds: Vec::new() };
-        registry.add(declaration).expect("it is the only one");
+    fn begin(&self, authority: Authority) {
+        let registry = registry(parts(&self.actor, &self.wire, authority), &self.wire);
         *self.registry.lock().unwrap_or_else(PoisonError::into_inner) = Some(registry);
     }
 

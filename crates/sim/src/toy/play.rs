@@ -53,11 +53,11 @@ impl Play for ToyPlay {
     fn duty(&self, actor: Actor) -> Arc<dyn Duty> {
         let toy = Toy::new(actor.remote.clone(), self.world.clone(), self.executor.clone(), self.bug);
         let (toy, work, is_polling) = (Arc::new(toy), actor.remote, self.weather.is_lossy());
-        let build = move |fence| {
+        let build = move |authority| {
             let objects = Objects::new(Query::all(super::kind().group_kind));
             let builder = Controller::builder("toy", toy.clone()).objects(objects).concurrency(3);
             let builder = if is_polling { builder.poll(POLL).relist(Some(RELIST)) } else { builder };
-            vec![builder.durability(Durability::Outcomes(work.clone())).fence(fence).build()]
+            vec![builder.durability(Durability::Outcomes(work.clone())).authority(authority).build()]
         };
         Arc::new(Controllers::new(actor.engine, Duration::from_secs(5), build))
     }

@@ -83,6 +83,11 @@ impl Inner {
                 let newest = self.work.get(&fence.item).map_or(0, |(number, _)| *number);
                 (newest != fence.number).then(|| Refusal::Fenced(fence.clone()))
             }
+            Check::Unwritten(kind, since) => {
+                let all = self.latest.range(key_of(kind, "", "")..).take_while(|(key, _)| key.kind == *kind);
+                let is_written = all.into_iter().any(|(_, latest)| latest > since);
+                is_written.then(|| Refusal::Written(kind.clone()))
+            }
         }
     }
 

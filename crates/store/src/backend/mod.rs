@@ -5,8 +5,13 @@
 //! which thread. In production one writer thread commits whatever has queued up, in simulation commits
 //! are called inline.
 
+mod bell;
 pub mod memory;
+mod numbers;
+#[cfg(feature = "postgres")]
+pub mod postgres;
 pub mod sqlite;
+pub mod transfer;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +22,10 @@ use concert_model::{GroupKind, ObjectKey, Revision, Timestamp};
 use crate::contract::{Fence, ItemKey};
 use crate::work::WorkRow;
 
+pub use bell::Bell;
 pub use memory::Memory;
+#[cfg(feature = "postgres")]
+pub use postgres::Postgres;
 pub use sqlite::Sqlite;
 
 /// An ordered map of keys to bytes with one log of all its writes.
@@ -79,7 +87,7 @@ pub trait Backend: Send + Sync + 'static {
     /// Does a batch of transactions, each with its own verdict.
     ///
     /// # Assumptions
-    /// Called by one caller at a time.
+    /// Called by one caller at a time, in this process.
     ///
     /// # Errors
     /// [`Failure`] for the batch as a whole: nothing of it was done, or, for [`Failure::Broken`], nobody
@@ -120,6 +128,12 @@ pub trait Backend: Send + Sync + 'static {
 
     /// True if single reads take microseconds, so that they may be done on any thread.
     fn is_local(&self) -> bool;
+
+    /// The bell that rings when other processes write to the same place; none where this one is alone with
+    /// it. Whoever is not alone reads the log from time to time, rung for or not.
+    fn bell(&self) -> Option<&Bell> {
+        None
+    }
 
     /// Copies everything to a new file, as of one moment, while others read and write.
     ///
@@ -276,6 +290,8 @@ pub enum Check {
     Object(ObjectKey, Option<Revision>),
     /// This is the newest claim on the item.
     Fence(Fence),
+    /// No object of this kind was written after this revision.
+    Unwritten(GroupKind, Revision),
 }
 
 /// A change of a transaction.
@@ -341,6 +357,8 @@ pub enum Refusal {
     },
     /// The item was claimed by somebody else.
     Fenced(Fence),
+    /// An object of the kind was written.
+    Written(GroupKind),
 }
 
 /// Where payloads lie.

@@ -35,7 +35,7 @@ macro_rules! conformance_theme {
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $case() {
                     let Some(subject) = super::super::$subject().await else { return };
-                    let case = $crate::conformance::$part::$theme::$case(&subject);
+                    let case = $crate::conformance::$part::$theme::$case(subject.as_ref());
                     $crate::conformance::bounded(stringify!($case), Box::pin(case)).await;
                 }
             )*

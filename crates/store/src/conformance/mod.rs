@@ -18,6 +18,7 @@ mod hand_clock;
 pub mod linear;
 mod load;
 pub mod own;
+mod spread;
 mod subject;
 mod widgets;
 
@@ -25,5 +26,6 @@ pub use case::bounded;
 pub use expect::{deleted, invalid_fields, next, next_change};
 pub use hand_clock::HandClock;
 pub use load::{Acknowledged, Observer};
+pub use spread::Spread;
 pub use subject::{Own, Subject};
 pub use widgets::{Definition, Widgets};

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use concert_model::{GroupKind, Object};
 use serde_json::json;
 
-use super::HandClock;
 use super::widgets::{Definition, Widgets};
+use super::{HandClock, Spread};
 use crate::backend::Backend;
 use crate::chance::Chance;
 use crate::clock::{Clock, SystemClock};
@@ -86,31 +86,38 @@ pub struct Own {
     pub clock: Arc<HandClock>,
     /// Its keys.
     pub keyring: Keyring,
-    open: Box<dyn Fn() -> Arc<dyn Backend> + Send + Sync>,
+    open: Open,
+    replicas: usize,
 }
+
+type Open = Box<dyn Fn() -> Arc<dyn Backend> + Send + Sync>;
 
 impl Own {
     /// A store over the backend that `open` opens, and opens again with the same contents.
     pub fn new(open: impl Fn() -> Arc<dyn Backend> + Send + Sync + 'static) -> Self {
-        let keyring = Keyring::in_memory(&Chance::from_system());
-        Self::over(Box::new(open), Arc::new(HandClock::new()), keyring)
+        Self::replicated(1, open)
     }
 
-    fn over(
-        open: Box<dyn Fn() -> Arc<dyn Backend> + Send + Sync>,
-        clock: Arc<HandClock>,
-        keyring: Keyring,
-    ) -> Self {
-        let config = Config::new(clock.clone(), Chance::from_system()).sealed(keyring.clone());
-        let store = Local::open(open(), config).unwrap();
-        Self { subject: Subject::new(Arc::new(store.clone())), store, clock, keyring, open }
+    /// The same, as one of several stores over the same contents: the subject goes to another with each call.
+    pub fn replicated(replicas: usize, open: impl Fn() -> Arc<dyn Backend> + Send + Sync + 'static) -> Self {
+        let keyring = Keyring::in_memory(&Chance::from_system());
+        Self::over(Box::new(open), replicas, Arc::new(HandClock::new()), keyring)
+    }
+
+    fn over(open: Open, replicas: usize, clock: Arc<HandClock>, keyring: Keyring) -> Self {
+        let config = || Config::new(clock.clone(), Chance::from_system()).sealed(keyring.clone());
+        let stores: Vec<Local> = (0..replicas).map(|_| Local::open(open(), config()).unwrap()).collect();
+        let store = stores[0].clone();
+        let any: Arc<dyn Store> =
+            if replicas == 1 { Arc::new(store.clone()) } else { Arc::new(Spread::over(stores)) };
+        Self { subject: Subject::new(any), store, clock, keyring, open, replicas }
     }
 
     /// The same store, closed and opened again.
     pub fn reopened(self) -> Self {
-        let Self { subject, store, clock, keyring, open } = self;
+        let Self { subject, store, clock, keyring, open, replicas } = self;
         drop((subject, store));
-        Self::over(open, clock, keyring)
+        Self::over(open, replicas, clock, keyring)
     }
 }
 

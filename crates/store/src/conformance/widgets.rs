@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::Subject;
 use super::expect::next;
 use crate::contract::{By, Delete, Deleted, Event, Events, Page, PageRequest, Part, Query, Result, Store};
+use crate::error::Error;
 use crate::local::{DEFINITION_GROUP, DEFINITION_KIND};
 
 /// What a CustomResourceDefinition shall say.
@@ -107,7 +108,34 @@ impl Widgets {
         let definition = store.create(object, &by).await.unwrap().key().clone();
         let widgets = Self { store, kind: GroupKind::new(group, kind), namespace, definition, by };
         widgets.wait_until_served(subject).await;
+        widgets.wait_until_watched(subject).await;
         widgets
+    }
+
+    /// Waits until a watch goes on from where a list was. Kubernetes may list a kind that is new before it
+    /// has begun to remember its changes, and what is older than that memory is too old for it.
+    async fn wait_until_watched(&self, subject: &Subject) {
+        let probe = self.object("probe", json!({}));
+        // Selected, so that nobody else shares it.
+        let query = self.query().with_fields(FieldSelector::field("metadata.name", "probe"));
+        loop {
+            let position = self.list().await.position;
+            let watch = self.store.watch(&query, Some(&position)).await;
+            // Where a spec must say more, the case can do without.
+            if self.try_create(probe.clone()).await.is_err() {
+                return;
+            }
+            let told = match watch {
+                Ok(mut events) => events.next().await,
+                Err(error) => Some(Err(error)),
+            };
+            self.store.delete(&self.key("probe"), &Delete::default(), &self.by).await.unwrap();
+            match told {
+                Some(Ok(_)) => return,
+                Some(Err(Error::Expired)) | None => subject.moment().await,
+                Some(Err(error)) => panic!("the watch failed: {error}"),
+            }
+        }
     }
 
     /// Waits for the definition to be established, by watching it, and the kind to be there.

@@ -39,11 +39,11 @@ impl Local {
         let key = applied.key().map_err(|e| Error::invalid(describe(&applied), e))?;
         let inner = self.inner();
         for _ in 0..TRIES_MAX {
-            let served = inner.shared.kinds.find(&key.kind)?;
+            let served = inner.find_kind(&key.kind).await?;
             let current = inner.fetch(&key).await?;
             let wish = Wish::read(&served, applied.clone(), current.as_ref(), part, force, by)?;
             match inner.try_apply(&wish, &key, current.as_ref(), by).await {
-                Err(Attempt::Moved | Attempt::Taken(_)) => {}
+                Err(Attempt::Moved | Attempt::Taken(_)) => inner.refresh().await?,
                 // Deleted since it was read: it is made anew.
                 Err(Attempt::Failed(Error::NotFound { key: gone })) if gone == key && current.is_some() => {}
                 outcome => return outcome.map_err(|attempt| attempt.into_error(&key)),

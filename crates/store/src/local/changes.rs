@@ -50,7 +50,10 @@ impl Local {
     ) -> Result<Changes> {
         let cursor = match from {
             Some(version) => self.inner().check_position(version).await?,
-            None => self.inner().shared.hub.newest(),
+            None => {
+                self.inner().refresh().await?;
+                self.inner().shared.hub.newest()
+            }
         };
         let inner = self.inner();
         Ok(Changes {

@@ -50,7 +50,7 @@ impl Local {
 
 impl Shared {
     /// Starts afresh if the backend has moved on by itself.
-    fn notice(&self, backend: &dyn Backend) -> Result<(), Failure> {
+    pub(super) fn notice(&self, backend: &dyn Backend) -> Result<(), Failure> {
         let newest = backend.bounds()?.newest;
         if newest == self.hub.newest() {
             return Ok(());

@@ -37,7 +37,7 @@ impl Inner {
             if is_generated {
                 object.set_metadata("name", generated(&prefix, &self.chance).into());
             }
-            let served = self.shared.kinds.find(&gvk.group_kind)?;
+            let served = self.find_kind(&gvk.group_kind).await?;
             match self.try_create(&served, &mut object, by, Ownership::Open).await {
                 Err(Attempt::Taken(key)) => {
                     tries -= 1;
@@ -46,7 +46,10 @@ impl Inner {
                     }
                 }
                 // The namespace or the definition was written meanwhile: look at it again.
-                Err(Attempt::Moved) if moves > 0 => moves -= 1,
+                Err(Attempt::Moved) if moves > 0 => {
+                    moves -= 1;
+                    self.refresh().await?;
+                }
                 Err(Attempt::Moved) => {
                     return Err(Error::Conflict { key: object.key().map_err(|e| invalid(&object, e))? });
                 }
@@ -65,7 +68,7 @@ impl Inner {
         ownership: Ownership,
     ) -> Result<Encoded, Attempt> {
         check_scope(served, object)?;
-        let _turn = self.turn(&served.kind.group_kind).await;
+        let turn = self.turn(&served.kind.group_kind).await?;
         if ownership == Ownership::Open {
             object.set_metadata(ownership::FIELD, Value::Null);
         }
@@ -79,6 +82,7 @@ impl Inner {
         complete(served, self, object, now);
         let key = object.key().map_err(|e| Error::invalid(describe(object), e))?;
         let mut checks = vec![Check::Object(key.clone(), None)];
+        checks.extend(turn.check());
         if served.kind.is_namespaced {
             checks.push(self.check_namespace(&key).await?);
         }
@@ -150,8 +154,9 @@ impl Local {
         let inner = self.inner();
         let gvk = builtin::namespace_kind().at_version("v1");
         let key = ObjectKey::cluster(gvk.group_kind.clone(), "default");
-        if inner.backend.get(&key)?.is_some() {
-            return Ok(());
+        if let Some(row) = inner.backend.get(&key)? {
+            // Sealed with other keys, it tells that this process must not go on.
+            return inner.unseal(row).map(drop);
         }
         let served = inner.shared.kinds.find(&gvk.group_kind)?;
         let mut object = Object::new(&gvk, "", "default");
@@ -162,8 +167,14 @@ impl Local {
         complete(&served, inner, &mut object, now);
         let body = admit::encode(&served, &key, new_head(uid, now), &object)?;
         let write = inner.sealed(&body, &by, now);
-        let txn = Txn { checks: vec![Check::Object(key, None)], effects: vec![Effect::Put(write)] };
+        let txn = Txn { checks: vec![Check::Object(key.clone(), None)], effects: vec![Effect::Put(write)] };
         inner.backend.commit(&[txn])?;
+        if inner.is_shared() {
+            // Others may have written as well, and not only this; whoever was first, its keys count.
+            inner.shared.follow(&*inner.backend)?;
+            let made = inner.backend.get(&key)?;
+            return made.map_or(Ok(()), |row| inner.unseal(row).map(drop));
+        }
         inner.shared.hub.skip_to(inner.backend.bounds()?.newest);
         Ok(())
     }

@@ -4,7 +4,7 @@ use concert_model::{Body, Encoded, ObjectKey, time};
 use serde_json::json;
 
 use super::kinds::Served;
-use super::write::{Attempt, TRIES_MAX, pending};
+use super::write::{Attempt, TRIES_MAX, Turn, pending};
 use super::{Inner, admit, builtin};
 use crate::backend::Act;
 use crate::contract::{By, Delete, Deleted, Result};
@@ -12,7 +12,7 @@ use crate::error::Error;
 
 impl Inner {
     pub(super) async fn delete(&self, key: &ObjectKey, options: &Delete, by: &By) -> Result<Deleted> {
-        let served = self.shared.kinds.find(&key.kind)?;
+        let served = self.find_kind(&key.kind).await?;
         let conflict = || Error::Conflict { key: key.clone() };
         for _ in 0..TRIES_MAX {
             let current = self.fetch(key).await?.ok_or_else(|| Error::NotFound { key: key.clone() })?;
@@ -45,7 +45,8 @@ impl Inner {
             object.add_finalizer(finalizer);
         }
         if pending(served, &object).is_empty() {
-            let gone = self.write_over(current, Act::Removed, Body::clone(old), by, now).await?;
+            let turn = Turn::none();
+            let gone = self.write_over(current, Act::Removed, Body::clone(old), by, now, &turn).await?;
             return Ok(Deleted::Gone(gone));
         }
         object.set_metadata("deletionTimestamp", time::seconds(now).into());
@@ -59,6 +60,6 @@ impl Inner {
         let mut head = old.head.clone();
         head.deleted_at = object.deleted_at();
         let body = admit::encode(served, &old.key, head, &object)?;
-        self.write_over(current, Act::Updated, body, by, now).await.map(Deleted::Waiting)
+        self.write_over(current, Act::Updated, body, by, now, &Turn::none()).await.map(Deleted::Waiting)
     }
 }

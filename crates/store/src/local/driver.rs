@@ -196,7 +196,7 @@ impl Committer {
                 published.extend((first..).zip(writes).map(|(n, write)| write.publish(Revision(n))));
             }
         }
-        self.shared.publish(published);
+        self.shared.publish_own(&*self.backend, published);
         verdicts.into_iter().map(Ok).collect()
     }
 
@@ -224,12 +224,9 @@ impl Committer {
 
     /// After an uncertain commit: finds out from the log what happened, and tells watchers.
     fn settle(&mut self) -> Result<(), Failure> {
-        while self.is_uncertain {
-            let changes = self.backend.tail(self.shared.hub.newest(), BATCH_MAX)?;
-            self.is_uncertain = !changes.is_empty();
-            let publish = |change| Published::from_change(&self.shared, change);
-            let published = changes.into_iter().map(publish).collect::<Result<Vec<_>, _>>()?;
-            self.shared.publish(published);
+        if self.is_uncertain {
+            self.shared.follow(&*self.backend)?;
+            self.is_uncertain = false;
         }
         Ok(())
     }

@@ -97,6 +97,7 @@ impl Local {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn compact(&self, floor: Revision) -> Result<()> {
+        self.refresh().await?;
         // What watchers have not been told yet must stay readable.
         let floor = floor.min(self.inner().shared.hub.newest());
         let mut done = self.inner().read_one(Backend::bounds).await?.compacted;
@@ -118,7 +119,8 @@ impl Local {
     }
 
     /// A revision that is another one after each change of an object of `kind`: whoever read such an object
-    /// and finds the same revision as before that read need not read it again. Never waits.
+    /// and finds the same revision as before that read need not read it again. Never waits: where others
+    /// write to the same store, it knows of what they did until the last [`Local::refresh`] at least.
     pub fn touched(&self, kind: &GroupKind) -> Revision {
         self.inner().shared.hub.touched(kind)
     }

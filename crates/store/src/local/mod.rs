@@ -13,10 +13,13 @@ mod create;
 mod definition;
 mod delete;
 mod driver;
+mod follow;
 mod history;
 mod hub;
 mod kinds;
 mod maintain;
+#[cfg(feature = "postgres")]
+mod migrate;
 mod names;
 mod ownership;
 mod patch;
@@ -49,6 +52,8 @@ pub use changes::{Change, Changes};
 pub use definition::{CLEANUP_FINALIZER, DEFINITION_GROUP, DEFINITION_KIND};
 pub use history::{AttemptRecord, Past};
 pub use maintain::{Retention, RotateError};
+#[cfg(feature = "postgres")]
+pub use migrate::migrate;
 
 /// How a local store runs.
 pub struct Config {
@@ -98,14 +103,16 @@ impl Config {
 pub struct Local(Arc<Inner>);
 
 struct Inner {
-    // Declared first: dropped first, so that the writer thread is joined while the rest still stands.
+    // Declared first: dropped first, so that the threads are joined while the rest still stands.
     driver: driver::Driver,
+    _follower: Option<follow::Follower>,
     backend: Arc<dyn Backend>,
     shared: Arc<Shared>,
     clock: Arc<dyn Clock>,
     chance: Chance,
     bookmark_every: Duration,
     samples: maintain::Samples,
+    refreshes: follow::Refreshes,
     rotation: tokio::sync::Mutex<()>,
     /// Held while a definition is written: which names it gets depends on all others.
     defining: tokio::sync::Mutex<()>,
@@ -114,13 +121,15 @@ struct Inner {
 /// What the writer thread keeps up to date for everybody.
 struct Shared {
     hub: hub::Hub,
+    /// Held while something is published.
+    publishing: std::sync::Mutex<()>,
     recent: recent::Recent,
     kinds: kinds::Kinds,
     seal: Seal,
 }
 
 impl Local {
-    /// Opens the store in `backend`, which nobody else may use from now on.
+    /// Opens the store in `backend`, which nobody else in this process may use from now on.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when the backend cannot be read, holds payloads that the keyring cannot
@@ -129,35 +138,28 @@ impl Local {
         let Config { clock, chance, keyring, threading, bookmark_every } = config;
         let shared = Arc::new(Shared {
             hub: hub::Hub::new(backend.bounds()?.newest),
+            publishing: std::sync::Mutex::new(()),
             recent: recent::Recent::default(),
             kinds: kinds::Kinds::built_in(),
             seal: Seal::new(keyring, chance.clone()),
         });
+        shared.prepare(&*backend)?;
         let driver = driver::Driver::start(threading, backend.clone(), shared.clone());
         let store = Self(Arc::new(Inner {
             driver,
+            _follower: follow::Follower::start(&backend, &shared),
             backend,
             shared,
             clock,
             chance,
             bookmark_every,
             samples: maintain::Samples::default(),
+            refreshes: follow::Refreshes::default(),
             rotation: tokio::sync::Mutex::new(()),
             defining: tokio::sync::Mutex::new(()),
         }));
-        store.check_keys()?;
-        store.inner().shared.load_kinds(&*store.inner().backend)?;
         store.make_default_namespace()?;
         Ok(store)
-    }
-
-    /// Opens one payload: with the wrong keys nothing can be read, and it is better to hear of it now.
-    fn check_keys(&self) -> Result<()> {
-        let inner = self.inner();
-        for Payload { owner, bytes, .. } in inner.backend.payloads(Shelf::Objects, 0, 1)? {
-            inner.shared.seal.open(&owner, &bytes)?;
-        }
-        Ok(())
     }
 
     fn inner(&self) -> &Inner {
@@ -203,6 +205,15 @@ impl Inner {
 }
 
 impl Shared {
+    /// Opens one payload, since with the wrong keys nothing can be read and it is better to hear of it now,
+    /// and gets to know all kinds.
+    fn prepare(&self, backend: &dyn Backend) -> Result<()> {
+        for Payload { owner, bytes, .. } in backend.payloads(Shelf::Objects, 0, 1)? {
+            self.seal.open(&owner, &bytes)?;
+        }
+        Ok(self.load_kinds(backend)?)
+    }
+
     fn unseal(&self, row: Row) -> Result<Encoded, Failure> {
         let Row { key, revision, head, payload } = row;
         let damaged = |why: String| Failure::broken(format!("the stored head of {key} is damaged: {why}"));
@@ -219,7 +230,8 @@ impl From<Failure> for Error {
         match failure {
             Failure::Compacted => Error::Expired,
             Failure::Full => Error::Full,
-            broken @ Failure::Broken(_) => Error::Unavailable(broken.into()),
+            // What is wrong is what the backend says; that it was the backend says nothing.
+            Failure::Broken(source) => Error::Unavailable(source),
         }
     }
 }
@@ -234,7 +246,7 @@ fn revision_of(version: &ResourceVersion) -> Option<Revision> {
 #[async_trait]
 impl Store for Local {
     async fn get(&self, key: &ObjectKey) -> Result<Encoded> {
-        self.0.shared.kinds.find(&key.kind)?;
+        self.0.find_kind(&key.kind).await?;
         self.0.fetch(key).await?.ok_or_else(|| Error::NotFound { key: key.clone() })
     }
 
@@ -267,6 +279,6 @@ impl Store for Local {
     }
 
     async fn kind(&self, kind: &GroupKind) -> Result<Arc<Kind>> {
-        Ok(self.0.shared.kinds.find(kind)?.kind.clone())
+        Ok(self.0.find_kind(kind).await?.kind.clone())
     }
 }

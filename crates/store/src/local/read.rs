@@ -38,8 +38,8 @@ impl Inner {
     }
 
     /// Refuses kinds that are not there and fields that cannot be selected by.
-    pub(super) fn check_query(&self, query: &Query) -> Result<()> {
-        let served = self.shared.kinds.find(&query.kind)?;
+    pub(super) async fn check_query(&self, query: &Query) -> Result<()> {
+        let served = self.find_kind(&query.kind).await?;
         for requirement in query.fields.requirements() {
             let field = requirement.field.as_str();
             let is_known = matches!(field, "metadata.name" | "metadata.namespace")
@@ -55,7 +55,7 @@ impl Inner {
 
     /// A list as of now or, without a token, as of the revision `at`.
     pub(super) async fn list(&self, query: &Query, page: &PageRequest, at: Option<Revision>) -> Result<Page> {
-        self.check_query(query)?;
+        self.check_query(query).await?;
         let place = match &page.token {
             None => None,
             Some(token) => {

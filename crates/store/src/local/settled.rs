@@ -26,7 +26,7 @@ impl Local {
         by: &By,
     ) -> Result<Encoded> {
         let key = object.key().map_err(|error| Error::invalid(describe(&object), error))?;
-        let served = self.inner().shared.kinds.find(&key.kind)?;
+        let served = self.inner().find_kind(&key.kind).await?;
         let outcome = match current {
             None => {
                 object.set_metadata("resourceVersion", Value::Null);

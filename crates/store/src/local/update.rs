@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::admit::{self, describe};
 use super::kinds::Served;
 use super::ownership::{self, Ownership};
-use super::write::{Attempt, TRIES_MAX, check_scope, complete, pending};
+use super::write::{Attempt, TRIES_MAX, Turn, check_scope, complete, pending};
 use super::{Inner, builtin, definition};
 use crate::backend::Act;
 use crate::contract::{By, Part, Result};
@@ -17,7 +17,7 @@ impl Inner {
     pub(super) async fn update(&self, object: Object, part: Part, by: &By) -> Result<Encoded> {
         let invalid = |error| Error::invalid(describe(&object), error);
         let key = object.key().map_err(invalid)?;
-        let served = self.shared.kinds.find(&key.kind)?;
+        let served = self.find_kind(&key.kind).await?;
         check_scope(&served, &object)?;
         let Some(version) = object.resource_version() else {
             let field = FieldPath::new("metadata.resourceVersion");
@@ -54,7 +54,7 @@ impl Inner {
         by: &By,
     ) -> Result<Encoded> {
         for _ in 0..TRIES_MAX {
-            let served = self.shared.kinds.find(&key.kind)?;
+            let served = self.find_kind(&key.kind).await?;
             let current = self.fetch(key).await?.ok_or_else(|| Error::NotFound { key: key.clone() })?;
             let before = seen_as(&served, &current, view, by)?;
             let patched = change(&before.into_value()).map_err(|e| Error::patch(key, e))?;
@@ -84,10 +84,10 @@ impl Inner {
         if object.uid().is_some_and(|uid| uid != current.head().uid) {
             return Err(Error::Conflict { key: current.key().clone() }.into());
         }
-        let _turn = self.turn(&current.key().kind).await;
+        let turn = self.turn(&current.key().kind).await?;
         match part {
-            Part::Main => self.replace_main(served, current, object, by, ownership).await,
-            Part::Status => self.replace_status(served, current, object, by, ownership).await,
+            Part::Main => self.replace_main(served, current, object, by, ownership, &turn).await,
+            Part::Status => self.replace_status(served, current, object, by, ownership, &turn).await,
         }
     }
 
@@ -98,6 +98,7 @@ impl Inner {
         mut object: Object,
         by: &By,
         ownership: Ownership,
+        turn: &Turn<'_>,
     ) -> Result<Encoded, Attempt> {
         let (old, now) = (current.body(), self.clock.now());
         keep_system_fields(served, &old.head, &mut object);
@@ -140,7 +141,7 @@ impl Inner {
             return self.unchanged(current).await;
         }
         let act = if is_last { Act::Removed } else { Act::Updated };
-        self.write_over(current, act, body, by, now).await
+        self.write_over(current, act, body, by, now, turn).await
     }
 
     async fn replace_status(
@@ -150,6 +151,7 @@ impl Inner {
         mut object: Object,
         by: &By,
         ownership: Ownership,
+        turn: &Turn<'_>,
     ) -> Result<Encoded, Attempt> {
         let old = current.body();
         if !served.kind.has_status {
@@ -177,7 +179,7 @@ impl Inner {
         if body.payload() == old.payload() {
             return self.unchanged(current).await;
         }
-        self.write_over(current, Act::Updated, body, by, now).await
+        self.write_over(current, Act::Updated, body, by, now, turn).await
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) async fn start(
     query: &Query,
     from: Option<&ResourceVersion>,
 ) -> Result<Events> {
-    inner.check_query(query)?;
+    inner.check_query(query).await?;
     let (cursor, initial) = match from {
         Some(version) => (inner.check_position(version).await?, Vec::new()),
         None => {

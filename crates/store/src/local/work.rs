@@ -54,6 +54,7 @@ impl Inner {
             Ok(done) => Ok(done),
             Err(Refusal::Fenced(fence)) => Err(Error::fenced(&fence)),
             Err(Refusal::Changed { key, .. }) => Err(Error::Conflict { key }),
+            Err(Refusal::Written(kind)) => Err(Error::unavailable(format!("{kind} was not asked about"))),
         }
     }
 }

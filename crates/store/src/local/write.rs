@@ -44,11 +44,35 @@ impl From<Error> for Attempt {
     }
 }
 
+/// The turn of a write, to be held until it is committed.
+pub(super) struct Turn<'a> {
+    _held: Option<tokio::sync::MutexGuard<'a, ()>>,
+    /// What other processes must not have written since.
+    check: Option<Check>,
+}
+
+impl Turn<'_> {
+    /// For writes that nobody has to wait for.
+    pub(super) fn none() -> Self {
+        Self { _held: None, check: None }
+    }
+
+    pub(super) fn check(&self) -> Option<Check> {
+        self.check.clone()
+    }
+}
+
 impl Inner {
-    /// The turn of a write of `kind`, to be held until it is committed: definitions are written one after
-    /// the other, so that two cannot be given the same names. Others need none.
-    pub(super) async fn turn(&self, kind: &GroupKind) -> Option<tokio::sync::MutexGuard<'_, ()>> {
-        if definition::is_definition(kind) { Some(self.defining.lock().await) } else { None }
+    /// The turn of a write of `kind`: definitions are written one after the other, so that two cannot be
+    /// given the same names. Others need none.
+    pub(super) async fn turn(&self, kind: &GroupKind) -> Result<Turn<'_>> {
+        if !definition::is_definition(kind) {
+            return Ok(Turn::none());
+        }
+        let held = self.defining.lock().await;
+        self.refresh().await?;
+        let check = self.is_shared().then(|| Check::Unwritten(kind.clone(), self.shared.hub.newest()));
+        Ok(Turn { _held: Some(held), check })
     }
 
     /// Commits a state in the place of `current`.
@@ -59,13 +83,15 @@ impl Inner {
         body: Body,
         by: &By,
         now: Timestamp,
+        turn: &Turn<'_>,
     ) -> Result<Encoded, Attempt> {
         let body = Arc::new(body);
         if by.is_dry_run {
             return Ok(Encoded::new(body, current.resource_version().clone()));
         }
         let check = Check::Object(body.key.clone(), revision_of(current.resource_version()));
-        self.commit(vec![check], act, body, Some(current.clone()), by, now).await
+        let checks = std::iter::once(check).chain(turn.check()).collect();
+        self.commit(checks, act, body, Some(current.clone()), by, now).await
     }
 
     pub(super) async fn commit(
@@ -93,7 +119,7 @@ impl Inner {
             Err(Refusal::Changed { key, now: None }) if key == body.key => {
                 Err(Error::NotFound { key }.into())
             }
-            Err(Refusal::Changed { .. }) => Err(Attempt::Moved),
+            Err(Refusal::Changed { .. } | Refusal::Written(_)) => Err(Attempt::Moved),
         }
     }
 

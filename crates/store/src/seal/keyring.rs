@@ -242,13 +242,21 @@ fn replace(path: &Path, keys: &[Key]) -> io::Result<()> {
 
 #[cfg(unix)]
 fn check_mode(path: &Path) -> Result<(), KeyError> {
-    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::fs::MetadataExt as _;
     let metadata = fs::metadata(path).map_err(|source| KeyError::Io { path: path.to_owned(), source })?;
-    if metadata.permissions().mode() & 0o077 == 0 {
-        Ok(())
-    } else {
+    if is_exposed(metadata.mode(), metadata.uid()) {
         Err(KeyError::Exposed { path: path.to_owned() })
+    } else {
+        Ok(())
     }
+}
+
+/// Nobody but the owner may read it. A file of root's may be read by a group as well: so Kubernetes hands a
+/// Secret to a pod that is not root, and PostgreSQL takes its keys by the same rule.
+#[cfg(unix)]
+fn is_exposed(mode: u32, owner: u32) -> bool {
+    let of_others = if owner == 0 { 0o037 } else { 0o077 };
+    mode & of_others != 0
 }
 
 #[cfg(not(unix))]
@@ -259,6 +267,13 @@ fn check_mode(_: &Path) -> Result<(), KeyError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_group_may_read_the_keys_only_if_root_hands_them_out() {
+        assert!(!is_exposed(0o100_600, 65_532) && !is_exposed(0o100_400, 0) && !is_exposed(0o100_440, 0));
+        assert!(is_exposed(0o100_440, 65_532) && is_exposed(0o100_460, 0) && is_exposed(0o100_444, 0));
+    }
 
     #[test]
     fn keys_survive_in_a_private_file() {

@@ -71,6 +71,14 @@ pub(super) async fn marked_roles(client: &Client) -> Result<Vec<(String, Mark)>,
     Ok(rows.iter().filter_map(|row| Some((row.get(0), Mark::read(row.get(1))?))).collect())
 }
 
+/// All databases that hold something of somebody else: neither templates nor ours.
+pub(super) async fn unmarked_databases(client: &Client) -> Result<Vec<String>, Error> {
+    let ours = marked_roles(client).await?;
+    let sql = "SELECT datname::text FROM pg_database WHERE NOT datistemplate AND datallowconn ORDER BY 1";
+    let names: Vec<String> = client.query(sql, &[]).await?.iter().map(|row| row.get(0)).collect();
+    Ok(names.into_iter().filter(|name| ours.iter().all(|(_, mark)| mark.database != *name)).collect())
+}
+
 async fn database(client: &Client, name: &str) -> Result<Option<Database>, Error> {
     let sql = "SELECT pg_get_userbyid(datdba)::text, pg_encoding_to_char(encoding)::text, datconnlimit \
                FROM pg_database WHERE datname = $1::text";

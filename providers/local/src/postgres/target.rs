@@ -19,7 +19,7 @@ const ENCODINGS: &[&str] = &["UTF8", "SQL_ASCII", "LATIN1"];
 pub(super) const PRIVILEGES: [&str; 3] = ["CONNECT", "CREATE", "TEMPORARY"];
 
 /// Databases of the server itself.
-const RESERVED: [&str; 3] = ["postgres", "template0", "template1"];
+pub(super) const RESERVED: [&str; 3] = ["postgres", "template0", "template1"];
 
 /// A privilege and who has it; everybody, if the name is empty.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

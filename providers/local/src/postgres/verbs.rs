@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use concert_model::{GroupVersionKind, Object};
 use concert_provider::{
-    Call, Changes, Class, Configuration, Created, Deleted, Delta, Details, Error, Handshake, Lookup,
-    Observation, Plan, Provider, Token, Updated,
+    Call, Changes, Class, Configuration, Created, Deleted, Delta, Details, Enumerate, Error, Founds,
+    Handshake, Lookup, Observation, Plan, Provider, Token, Updated,
 };
 use futures_util::stream;
 use postgres_protocol::password::scram_sha_256;
@@ -12,12 +12,13 @@ use serde_json::json;
 use tokio_postgres::Client;
 
 use super::Postgres;
-use super::actual::{Actual, marked_roles};
+use super::actual::{Actual, marked_roles, unmarked_databases};
 use super::deviation::{Deviation, Repair, deviations};
 use super::mark::Mark;
 use super::quote;
 use super::server::{Server, Session, failed};
-use super::target::Target;
+use super::target::{RESERVED, Target};
+use crate::found::found;
 use crate::owner::{Owner, external_name, takes_over};
 use crate::status::{self, Readiness};
 use crate::{Result, kinds, plan};
@@ -202,7 +203,8 @@ impl Postgres {
 /// A new database must not be somebody else's.
 fn check_is_free(target: &Target, actual: &Actual) -> Result<()> {
     let what = match (&actual.mark, &actual.database, &actual.role) {
-        (Some(mark), ..) => format!("database {} belongs to {}", target.database, mark.owner.object),
+        // Whose it is concerns only its owner.
+        (Some(_), ..) => format!("database {} belongs to another object", target.database),
         (None, Some(_), _) => format!("database {} exists already", target.database),
         (None, None, Some(_)) => format!("role {} exists already", actual.role_name),
         (None, None, None) => return Ok(()),
@@ -343,5 +345,14 @@ impl Provider for Postgres {
     /// Nothing is pushed: the server tells nobody.
     async fn watch(&self, _: &GroupVersionKind) -> Result<Changes> {
         Ok(Box::pin(stream::pending()))
+    }
+
+    async fn enumerate(&self, what: &Enumerate) -> Result<Founds> {
+        let session = Server::of(what.configuration.as_deref())?.connect().await?;
+        let names: Vec<String> = unmarked_databases(&session.client).await.map_err(|e| failed(&e))?;
+        let is_wanted = |it: &String| it.starts_with(&what.prefix) && !RESERVED.contains(&it.as_str());
+        let founds: Vec<_> =
+            names.into_iter().filter(is_wanted).map(|it| Ok(found(&what.kind, &it))).collect();
+        Ok(Box::pin(stream::iter(founds)))
     }
 }

@@ -3,9 +3,10 @@
 use async_trait::async_trait;
 use concert_model::{GroupVersionKind, Object};
 use concert_provider::{
-    Call, Changes, Class, Configuration, Created, Deleted, Error, Handshake, Lookup, Observation, Plan,
-    Provider, Token, Updated,
+    Call, Changes, Class, Configuration, Created, Deleted, Enumerate, Error, Founds, Handshake, Lookup,
+    Observation, Plan, Provider, Token, Updated,
 };
+use futures_util::stream;
 use serde_json::{Value, json};
 
 use super::Redis;
@@ -13,6 +14,7 @@ use super::look::{self, State};
 use super::record::{Name, Record};
 use super::resp::Client;
 use super::settings::{NAMES, Wanted};
+use crate::found::found;
 use crate::owner::{Owner, external_name};
 use crate::{Result, kinds, plan};
 
@@ -158,6 +160,15 @@ impl Provider for Redis {
 
     async fn watch(&self, _: &GroupVersionKind) -> Result<Changes> {
         Ok(self.vigil.watch())
+    }
+
+    /// All of ours, since there are no others: a server remembers the object that it was made for, and not
+    /// whether that is still there.
+    async fn enumerate(&self, what: &Enumerate) -> Result<Founds> {
+        let records = self.records.list()?;
+        let wanted = records.into_iter().filter(|it| it.name.as_str().starts_with(&what.prefix));
+        let founds: Vec<_> = wanted.map(|it| Ok(found(&what.kind, it.name.as_str()))).collect();
+        Ok(Box::pin(stream::iter(founds)))
     }
 }
 

@@ -20,6 +20,11 @@ __all__ = ["EventBus", "EventType", "ResourceEvent"]
 
 logger = logging.getLogger(__name__)
 
+# Longer than any event: a spec and a plugin_config of 1 MiB each, and what is around them.
+LINE_BYTES_MAX = 8 << 20
+# The server does not know the place that we want to go on from.
+PLACE_IS_GONE = frozenset({400, 410})
+
 # As many as a subscriber may be behind; beyond that it loses the oldest, and is told so in the log.
 WAITING_MAX = 256
 
@@ -88,7 +93,15 @@ class EventBus:
                     pause = PAUSE_FIRST
                     self._publish(name, data)
             except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
+                if isinstance(error, aiohttp.ClientResponseError) and error.status in PLACE_IS_GONE and self._last_id:
+                    logger.warning(
+                        "Events after %s are no longer to be had; going on with those from now on", self._last_id
+                    )
+                    self._last_id = None
+                    continue
                 self._server.is_silent(str(error) or type(error).__name__)
+            except ValueError as error:
+                logger.warning("The stream of events could not be read: %s", error)
             await asyncio.sleep(pause)
             pause = min(pause * 2, PAUSE_MAX)
 
@@ -103,8 +116,7 @@ class EventBus:
             answer.raise_for_status()
             self._server.answered()
             name, data = "message", ""
-            async for raw in answer.content:
-                line = raw.decode(errors="replace").rstrip("\r\n")
+            async for line in _lines(answer.content):
                 key, _, value = line.partition(":")
                 value = value.removeprefix(" ")
                 if not line:
@@ -136,6 +148,19 @@ class EventBus:
         for queue, filter_fn in self._subscribers.items():
             if filter_fn is None or filter_fn(event):
                 _offer(queue, event)
+
+
+async def _lines(content: aiohttp.StreamReader) -> AsyncIterator[str]:
+    """The lines of a stream. The stream's own iterator gives up on lines that its buffer cannot hold."""
+    rest = bytearray()
+    async for chunk in content.iter_any():
+        rest += chunk
+        if b"\n" in chunk:
+            *whole, rest = rest.split(b"\n")
+            for raw in whole:
+                yield raw.decode(errors="replace").rstrip("\r")
+        if len(rest) > LINE_BYTES_MAX:
+            raise ValueError(f"a line is longer than {LINE_BYTES_MAX} bytes")
 
 
 def _offer(queue: "asyncio.Queue[ResourceEvent]", event: ResourceEvent) -> None:

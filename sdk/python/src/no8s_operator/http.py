@@ -24,12 +24,23 @@ ANSWER_SECONDS = 30.0
 class Server:
     """One server, and whether it answers. Says once that it does not, and once that it does again."""
 
-    def __init__(self, url: str, token: str | None = None, ca: str | None = None) -> None:
+    def __init__(
+        self, url: str, token: str | None = None, ca: str | None = None, *, token_file: str | None = None
+    ) -> None:
         self.url = url.rstrip("/")
-        self._token = token
+        # A file is read again when what was in it is refused: somebody replaces tokens before they end.
+        self._token_file = token_file
+        self._token = _read(token_file) if token_file else token
         self._ca = ca
         self._session: aiohttp.ClientSession | None = None
         self._is_silent = False
+        self._borrowed: Server | None = None
+
+    def at(self, url: str, token: str) -> "Server":
+        """Another address, known by the same authority, and somebody else to it. Uses these connections."""
+        other = Server(url, token, self._ca)
+        other._borrowed = self
+        return other
 
     async def __aenter__(self) -> "Server":
         return self
@@ -44,13 +55,13 @@ class Server:
 
     def session(self) -> aiohttp.ClientSession:
         """The connections, made on first use: they belong to the running loop."""
+        if self._borrowed:
+            return self._borrowed.session()
         if self._session is None:
             secure: ssl.SSLContext | bool = True
             if self._ca:
                 secure = ssl.create_default_context(cafile=self._ca)
             headers = {"Accept": "application/json"}
-            if self._token:
-                headers["Authorization"] = f"Bearer {self._token}"
             # Every worker keeps one long poll open; 100 leaves room for writes beside them.
             connector = aiohttp.TCPConnector(limit=100, ssl=secure)
             # A request without a body has no type either; left alone, aiohttp would make one up.
@@ -59,10 +70,39 @@ class Server:
             )
         return self._session
 
-    async def ask(self, method: str, path: str, body: Any = None, *, seconds: float = ANSWER_SECONDS) -> Any:
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        seconds: float = ANSWER_SECONDS,
+        headers: dict[str, str] | None = None,
+    ) -> Any:
         """One request. Raises `ServerError` for a refusal and lets connection errors through."""
+        token = self._token
+        try:
+            return await self._ask(method, path, body, seconds, headers)
+        except ServerError as error:
+            if error.status != 401 or not self._renew(token):
+                raise
+        return await self._ask(method, path, body, seconds, headers)
+
+    def _renew(self, refused: str | None) -> bool:
+        """Whether there is another token than the one that was refused."""
+        if self._token_file:
+            try:
+                self._token = _read(self._token_file)
+            except OSError as error:
+                logger.warning("The token was refused, and there is no other one: %s", error)
+        return self._token != refused
+
+    async def _ask(self, method: str, path: str, body: Any, seconds: float, headers: dict[str, str] | None) -> Any:
         data = body if isinstance(body, bytes) else None if body is None else json.dumps(body).encode()
-        headers = {"Content-Type": "application/json"} if data is not None else {}
+        # What is said here goes before what the connections say.
+        headers = {**(headers or {}), **self._identity()}
+        if data is not None:
+            headers["Content-Type"] = "application/json"
         timeout = aiohttp.ClientTimeout(total=seconds)
         request = self.session().request(method, self.url + path, data=data, headers=headers, timeout=timeout)
         async with request as answer:
@@ -70,6 +110,9 @@ class Server:
             if answer.status >= 400:
                 raise ServerError(answer.status, _detail(raw, answer.reason))
             return json.loads(raw) if raw else None
+
+    def _identity(self) -> dict[str, str]:
+        return {"Authorization": f"Bearer {self._token}"} if self._token else {}
 
     async def ask_until(
         self,
@@ -112,6 +155,11 @@ class Server:
         if self._is_silent:
             self._is_silent = False
             logger.info("The server at %s answers again", self.url)
+
+
+def _read(path: str) -> str:
+    with open(path) as file:
+        return file.read().strip()
 
 
 def _detail(raw: bytes, reason: str | None) -> str:

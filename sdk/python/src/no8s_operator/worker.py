@@ -38,7 +38,6 @@ class Worker:
         host_id: str,
         shutdown_event: asyncio.Event,
         *,
-        concurrency: int = 1,
         lease_seconds: int = LEASE_SECONDS,
         deadline_seconds: int | None = None,
     ) -> None:
@@ -47,7 +46,6 @@ class Worker:
         self.handles = handles
         self.host_id = host_id
         self.shutdown_event = shutdown_event
-        self.concurrency = concurrency
         self.lease_seconds = lease_seconds
         self.deadline_seconds = deadline_seconds
         # Two renewals may fail before a lease runs out.
@@ -70,13 +68,15 @@ class Worker:
     async def register(self) -> None:
         """Claims what this worker handles.
 
+        How many items there may be at a time is not said: that would be a bound for all hosts of the
+        worker together, and what this one can do is the limit of each of its claims.
+
         Raises `ValueError` with the server's words if another worker has it.
         """
         body: dict[str, Any] = {
             "name": self.name,
             "handles": self.handles,
             "host_id": self.host_id,
-            "concurrency": self.concurrency,
             "lease_seconds": self.lease_seconds,
         }
         if self.deadline_seconds is not None:
@@ -266,6 +266,13 @@ class Worker:
         """The resource of that type, version and name, or None."""
         parts = "/".join(quote(it, safe="") for it in (resource_type, version, name))
         return await self._get(f"/api/v1/resources/by-name/{parts}")
+
+    async def get_history(self, resource_id: int, limit: int) -> list[dict[str, Any]]:
+        """The last reconciliations of the resource, newest first."""
+        found: list[dict[str, Any]] = await self._soon(
+            "GET", f"/api/v1/resources/{int(resource_id)}/history?limit={limit}"
+        )
+        return found
 
     async def _get(self, path: str) -> dict[str, Any] | None:
         try:

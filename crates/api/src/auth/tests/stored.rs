@@ -308,6 +308,7 @@ async fn the_usual_roles_mean_what_they_mean_elsewhere() {
         ("create", "rbac.authorization.k8s.io/clusterroles", "x", ""),
         ("create", "concert.dev/tokens", "x", ""),
         ("create", "authorization.k8s.io/selfsubjectaccessreviews", "", "view edit admin nobody"),
+        ("create", "concert.dev/plan", "", "view edit admin nobody"),
         ("get", "a.dev/buckets", "default/x", ""),
     ] {
         for name in ["view", "edit", "admin", "nobody"] {

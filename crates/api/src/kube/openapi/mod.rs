@@ -6,11 +6,14 @@
 mod components;
 mod operations;
 mod schema;
+mod two;
 
 use serde_json::{Map, Value, json};
 
 use super::answer::text;
 use super::catalogue::{Group, Version};
+
+pub(crate) use two::two;
 
 /// The list of all documents.
 pub(crate) fn index(groups: &[Group]) -> Vec<u8> {

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use concert_model::Revision;
 use http::HeaderMap;
-use http::header::AUTHORIZATION;
 
-use crate::auth::{Access, User};
+use crate::auth::{Access, User, credentials};
 use crate::error::{Error, Naming};
 use crate::kube::api::{Call, Inner};
 use crate::kube::catalogue::Resource;
@@ -16,7 +15,7 @@ pub(super) const EVERY: Duration = Duration::from_secs(2);
 
 /// What a watch rests on.
 pub(super) struct Standing {
-    /// The token it came with, and nothing else.
+    /// What it said of who asks, and nothing else.
     headers: HeaderMap,
     user: User,
     namespace: String,
@@ -29,12 +28,8 @@ pub(super) struct Standing {
 
 impl Standing {
     pub(super) fn new(call: &Call<'_>) -> Self {
-        let mut headers = HeaderMap::new();
-        for value in call.headers.get_all(AUTHORIZATION) {
-            headers.append(AUTHORIZATION, value.clone());
-        }
         Self {
-            headers,
+            headers: credentials(call.headers),
             user: call.user.clone(),
             // A namespace counts as being in itself, as when it was let in.
             namespace: if call.resource.is_core("Namespace") { call.name } else { call.namespace }.to_owned(),
@@ -50,6 +45,9 @@ impl Standing {
     /// # Errors
     /// Why not; none where it just ends, and the client is to list again.
     pub(super) async fn check(&mut self, api: &Inner, resource: &Resource) -> Result<(), Option<Error>> {
+        // What other replicas were told counts as well.
+        let refreshed = api.store.refresh().await;
+        refreshed.map_err(|error| Some(Error::of_read(error, &resource.naming(""))))?;
         let cards = api.store.cards_version();
         if cards != self.cards {
             let now = api.catalogues.now();

@@ -2,6 +2,7 @@
 
 use concert_model::no8s::{Resource, names};
 use concert_model::{Object, time};
+use concert_store::{Error, Store as _};
 use serde_json::Value;
 
 use super::Admit;
@@ -89,11 +90,22 @@ impl Asking<'_> {
         }
         new.add_finalizer(&finalizer);
         self.judge_spec(Act::Create, None, new).await?;
+        self.check_free(new).await?;
         // Last, so that what is refused uses up no number.
         if !self.is_dry_run {
             new.set_label(names::ID, &self.admit.ids.draw(ids::RESOURCES).await?.to_string());
         }
         Ok(())
+    }
+
+    /// Refuses a name that is taken, as the write would: but that comes after the number.
+    async fn check_free(&self, new: &Object) -> Result<(), Denied> {
+        let Some(key) = new.key().ok().filter(|key| !key.name.is_empty()) else { return Ok(()) };
+        match self.admit.store.get(&key).await {
+            Ok(_) => Err(Error::AlreadyExists { key }.into()),
+            Err(Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 
     async fn admit_change(&self, old: &Object, new: &mut Object) -> Result<(), Denied> {

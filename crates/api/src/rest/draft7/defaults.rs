@@ -7,24 +7,30 @@ use serde_json::{Map, Value};
 const STEPS_MAX: usize = 100_000;
 /// References that lead to references.
 const HOPS_MAX: usize = 64;
+/// How deep a value may become: no deeper than one that is sent.
+const DEPTH_MAX: usize = 120;
 
-/// Gives every field that is missing in `value` the default that `schema` has for it.
-pub(super) fn fill(schema: &Value, value: &mut Value) {
-    let mut filling = Filling { root: schema, steps: 0 };
+/// Gives every field that is missing in `value` the default that `schema` has for it. False if defaults in
+/// defaults made it too deep: then it is half done.
+pub(super) fn fill(schema: &Value, value: &mut Value) -> bool {
+    let mut filling = Filling { root: schema, steps: 0, depth: 0, is_too_deep: false };
     filling.fill(schema, value);
+    !filling.is_too_deep
 }
 
-/// Refuses references out of the schema, to nowhere and in circles.
+/// Refuses references out of the schema, to nowhere and in circles; whether there are any.
 ///
 /// # Errors
 /// The reference, and what is wrong with it.
-pub(super) fn check_references(schema: &Value) -> Result<(), String> {
+pub(super) fn check_references(schema: &Value) -> Result<bool, String> {
+    let mut is_any = false;
     let mut open = vec![schema];
     while let Some(place) = open.pop() {
         match place {
             Value::Object(fields) => {
                 if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
                     check_reference(schema, reference)?;
+                    is_any = true;
                 }
                 open.extend(fields.values());
             }
@@ -32,7 +38,7 @@ pub(super) fn check_references(schema: &Value) -> Result<(), String> {
             _ => {}
         }
     }
-    Ok(())
+    Ok(is_any)
 }
 
 fn check_reference(root: &Value, reference: &str) -> Result<(), String> {
@@ -55,7 +61,7 @@ pub(super) fn resolve<'a>(root: &'a Value, reference: &str) -> Option<&'a Value>
     None
 }
 
-fn locate<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+pub(super) fn locate<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     if !pointer.is_empty() && !pointer.starts_with('/') {
         return None;
@@ -75,6 +81,9 @@ pub(super) fn behind<'a>(root: &'a Value, schema: &'a Value) -> &'a Value {
 struct Filling<'a> {
     root: &'a Value,
     steps: usize,
+    /// How far inside the value.
+    depth: usize,
+    is_too_deep: bool,
 }
 
 impl<'a> Filling<'a> {
@@ -83,12 +92,18 @@ impl<'a> Filling<'a> {
         if self.steps > STEPS_MAX {
             return;
         }
+        if self.depth > DEPTH_MAX {
+            self.is_too_deep = true;
+            return;
+        }
         let schema = behind(self.root, schema);
+        self.depth += 1;
         match value {
             Value::Object(fields) => self.fill_fields(schema, fields),
             Value::Array(items) => self.fill_items(schema, items),
             _ => {}
         }
+        self.depth -= 1;
         for part in schema.get("allOf").and_then(Value::as_array).into_iter().flatten() {
             self.fill(part, value);
         }
@@ -159,6 +174,6 @@ mod tests {
         }
         definitions.insert("l40".into(), json!({}));
         let fan = json!({"definitions": definitions, "allOf": [{"$ref": "#/definitions/l0"}]});
-        fill(&fan, &mut value);
+        assert!(fill(&fan, &mut value));
     }
 }

@@ -5,6 +5,7 @@
 
 mod defaults;
 mod python;
+mod reach;
 mod secrets;
 mod words;
 
@@ -22,6 +23,8 @@ const MISTAKES_MAX: usize = 100;
 pub struct Schema {
     tree: Value,
     validator: Validator,
+    /// Without references, what there is to do is bounded by how long the schema is.
+    has_references: bool,
 }
 
 impl Schema {
@@ -38,7 +41,11 @@ impl Schema {
         if let Err(error) = jsonschema::draft7::meta::validate(&tree) {
             return Err(words::mistake(&error));
         }
-        defaults::check_references(&tree)?;
+        let has_references = defaults::check_references(&tree)?;
+        reach::check(&tree)?;
+        if !defaults::fill(&tree, &mut Value::Object(serde_json::Map::new())) {
+            return Err("defaults contain each other without end".into());
+        }
         let patterns = PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_MAX);
         let validator = jsonschema::options()
             .with_draft(Draft::Draft7)
@@ -47,16 +54,23 @@ impl Schema {
             .with_pattern_options(patterns)
             .build(&tree)
             .map_err(|error| words::mistake(&error))?;
-        Ok(Self { tree, validator })
+        Ok(Self { tree, validator, has_references })
     }
 
-    /// Fills in what is missing and has a default.
+    /// Fills in what is missing and has a default. A spec in which that would have no end stays as it is.
     pub fn complete(&self, spec: &mut Value) {
-        defaults::fill(&self.tree, spec);
+        let before = self.has_references.then(|| spec.clone());
+        let is_done = defaults::fill(&self.tree, spec);
+        if let Some(before) = before.filter(|_| !is_done) {
+            *spec = before;
+        }
     }
 
     /// What is wrong with a spec: each `path: message`, by path.
     pub fn mistakes(&self, spec: &Value) -> Vec<String> {
+        if self.has_references && !reach::is_within(&self.tree, spec) {
+            return vec!["(root): takes too many steps to hold against the schema".into()];
+        }
         let mut all: Vec<(String, String)> = self
             .validator
             .iter_errors(spec)

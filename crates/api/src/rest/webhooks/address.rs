@@ -4,14 +4,13 @@
 //! Addresses of this machine and of private networks are fine: that is where webhooks are. An address is
 //! looked at when it is declared, and what a name leads to is looked at again at every call.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
+use concert_model::reach::is_refused;
 use http::Uri;
 
 /// Longest address.
 const BYTES_MAX: usize = 2048;
-/// The metadata service of AWS, in a network that is otherwise anybody's.
-const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
 /// Why an address is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -97,34 +96,7 @@ fn check_host(host: &str) -> Result<(), BadAddress> {
 
 /// Refuses addresses that no webhook is at.
 pub fn check(address: IpAddr) -> Result<(), BadAddress> {
-    let is_refused = match address.to_canonical() {
-        IpAddr::V4(address) => is_refused_v4(address),
-        IpAddr::V6(address) => {
-            address.is_unspecified()
-                || address.is_multicast()
-                || address.is_unicast_link_local()
-                || address == METADATA_V6
-                || embedded(address).is_some_and(is_refused_v4)
-        }
-    };
-    if is_refused { Err(BadAddress::Refused(address)) } else { Ok(()) }
-}
-
-fn is_refused_v4(address: Ipv4Addr) -> bool {
-    // All of 0/8 means this machine to some systems and nothing to others.
-    address.octets()[0] == 0 || address.is_link_local() || address.is_multicast() || address.is_broadcast()
-}
-
-/// The IPv4 address that an IPv6 address leads to: deprecated compatible ones, NAT64 and 6to4.
-fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
-    let segments = address.segments();
-    let of = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
-    match segments {
-        [0, 0, 0, 0, 0, 0, 0, 1] => None,
-        [0, 0, 0, 0, 0, 0, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(of(high, low)),
-        [0x2002, high, low, ..] => Some(of(high, low)),
-        _ => None,
-    }
+    if is_refused(address) { Err(BadAddress::Refused(address)) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! The routes of workers against a real store, a real board and a controller that lends everything.
 
+mod components;
 mod stage;
 
+use concert_engine::{Seen, Wait};
 use concert_model::no8s::Resource;
 use serde_json::{Value, json};
 
@@ -188,6 +190,38 @@ async fn results_say_all_in_one_entry() {
     ends.sort();
     assert_eq!(ends[1], "2 Some(false) boom said failed");
     assert_eq!(ends[3], "4 Some(true)  said reconciling, waits 1");
+}
+
+#[tokio::test]
+async fn a_result_says_what_kind_of_failure_and_what_was_read() {
+    let stage = Stage::with_worker().await;
+    for id in [1, 2] {
+        stage.create(id).await;
+    }
+    let items = stage.claim(2).await;
+    let [one, two] = &items[..] else { panic!("{items:?}") };
+    let result = async |item: &Value, more: Value| {
+        let mut result = json!({"item": item["item"], "fence": item["lease"]["fence"]});
+        result.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let (_, answer) =
+            stage.call("POST", "workers/dns_record/results", json!({"results": [result]})).await;
+        answer["results"][0]["status"].clone()
+    };
+    for bad in [
+        json!({"outcome": "failed", "error_class": "odd"}),
+        json!({"outcome": "ready", "status": {"phase": "ready"}}),
+    ] {
+        assert_eq!(result(one, bad.clone()).await, 422, "{bad}");
+    }
+    assert_eq!(result(one, json!({"outcome": "failed", "error_class": "terminal"})).await, 200);
+    assert_eq!(stage.last_report().details["error_class"], "terminal");
+    let waits_for = json!([{"object": one["item"], "resource_version": "before"}]);
+    assert_eq!(result(two, json!({"outcome": "not_ready", "waits_for": waits_for})).await, 200);
+    let report = stage.last_report();
+    let [Wait::Object { seen: Seen::At { resource_version, .. }, .. }] = &report.waits[..] else {
+        panic!("{report:?}")
+    };
+    assert_eq!(&*resource_version.0, "before");
 }
 
 #[tokio::test]

@@ -1,6 +1,7 @@
 //! A door, a store with one type, and a controller that lends everything it has.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use concert_engine::workers::{Board, Leased, Meaning, Offer, Offers, Prepared, Report};
@@ -13,8 +14,9 @@ use http::Method;
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
-use super::super::{Door, Parts};
-use crate::auth::{Gate, User};
+use super::super::{Door, Fleet, Parts};
+use crate::auth::{Gate, Keys, User};
+use crate::inventory::Minter;
 
 pub struct Stage {
     door: Door,
@@ -27,6 +29,7 @@ pub struct Stage {
 struct Plain {
     store: Local,
     ends: Mutex<Vec<String>>,
+    reports: Mutex<Vec<Report>>,
 }
 
 #[async_trait]
@@ -36,7 +39,14 @@ impl Meaning for Plain {
         let object = Arc::new(object.decode());
         let item: Arc<str> = Resource(&object).id().unwrap().to_string().into();
         let row = ItemKey { controller: "leases".into(), item: item.clone() };
-        Prepared::Offer(Box::new(Offer { item, row, key: request.key.clone(), object, attempt: 0 }))
+        Prepared::Offer(Box::new(Offer {
+            item,
+            row,
+            key: request.key.clone(),
+            object,
+            attempt: 0,
+            context: Arc::default(),
+        }))
     }
 
     async fn finished(&self, lease: &Leased, report: Report) -> Outcome {
@@ -46,6 +56,7 @@ impl Meaning for Plain {
             text += &format!(", waits {}", report.waits.len());
         }
         self.ends.lock().unwrap().push(text);
+        self.reports.lock().unwrap().push(report);
         Outcome::Done
     }
 
@@ -75,7 +86,9 @@ impl Stage {
         let clock = Arc::new(SystemClock::new());
         let config = Config::new(clock.clone(), Chance::seeded(7)).inline();
         let store = Local::open(Arc::new(Memory::new()), config).unwrap();
-        for text in include_str!("../../../../../deploy/crds/no8s.yaml").split("\n---\n") {
+        let ours = include_str!("../../../../../deploy/crds/no8s.yaml").split("\n---\n");
+        let fleet = include_str!("../../../../../deploy/crds/inventory.yaml").split("\n---\n");
+        for text in ours.chain(fleet) {
             let value: Value = serde_saphyr::from_str(text).unwrap();
             store.create(Object::from_value(value).unwrap(), &by()).await.unwrap();
         }
@@ -91,7 +104,8 @@ impl Stage {
         });
         store.create(Object::from_value(definition).unwrap(), &by()).await.unwrap();
         let board = Board::new(clock.clone());
-        let plain = Arc::new(Plain { store: store.clone(), ends: Mutex::default() });
+        let plain =
+            Arc::new(Plain { store: store.clone(), ends: Mutex::default(), reports: Mutex::default() });
         let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
         let engine = Engine::new(Arc::new(store.clone()), clock.clone(), Chance::seeded(3), tasks);
         let offers = Offers::new(board.clone(), "dns_record", plain.clone(), Arc::new(store.clone()));
@@ -103,6 +117,12 @@ impl Stage {
         let waiting = Arc::new(move |_: &str| {
             queue.controllers().iter().map(|it| it.depth.ready.iter().sum::<usize>()).sum()
         });
+        let minter = Minter::new(
+            store.clone(),
+            Keys::new(b"a secret", Duration::from_secs(3600)),
+            clock.clone(),
+            "http://127.0.0.1",
+        );
         let door = Door::new(Parts {
             gate: gate(&store, &clock),
             store: store.clone(),
@@ -112,6 +132,7 @@ impl Stage {
             rules: Rules::default(),
             show: Arc::new(|object| json!({"id": Resource(object).id(), "name": object.name()})),
             waiting,
+            fleet: Fleet { inventory: Arc::new(store.clone()), minting: Arc::new(minter) },
         });
         let user = User::known("somebody", []);
         Self { door, store, user, plain, _engine: engine }
@@ -165,6 +186,13 @@ impl Stage {
 
     pub fn ends(&self) -> Vec<String> {
         self.plain.ends.lock().unwrap().clone()
+    }
+}
+
+impl Stage {
+    /// How the last run was said to have ended.
+    pub fn last_report(&self) -> Report {
+        self.plain.reports.lock().unwrap().last().unwrap().clone()
     }
 }
 

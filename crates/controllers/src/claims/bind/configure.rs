@@ -96,6 +96,7 @@ mod tests {
             managed: GroupKind::new("cloud.dev", "Store").at_version("v1"),
             mapping: vec![Rule::read(&rule, &FieldPath::new("mapping")).unwrap()],
             allows_external_names: false,
+            unusable: None,
         }
     }
 

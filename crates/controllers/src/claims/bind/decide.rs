@@ -27,6 +27,9 @@ pub struct Seen {
     /// Whether a write of this pass has proven that the claim was not read too long ago: what is made for
     /// one that is gone is nobody's.
     pub is_proven: bool,
+    /// Whether the store has confirmed that the managed resource is as it was read: by a stale read one
+    /// that was bound a moment ago seems to be nobody's.
+    pub is_managed_proven: bool,
     /// A step that failed, and why.
     pub failure: Option<(Doing, String)>,
 }
@@ -69,6 +72,8 @@ pub enum Step {
     },
     /// Write the claim as it was read, which changes nothing and fails if it is no longer so.
     Prove,
+    /// The same of the managed resource, and nothing is written at all.
+    ProveManaged,
     /// Make this.
     Create(Box<Object>),
     /// Write into the managed resource whose it is.
@@ -105,7 +110,7 @@ pub fn decide(claim: &Object, seen: &Seen, by: &Implementation) -> Step {
 pub fn concern(claim: &Object, by: &Implementation) -> Option<String> {
     match Way::of(claim) {
         Way::Resource(it) => (it.kind == by.managed.group_kind).then_some(it.name),
-        Way::Class(it) => (it.kind == by.class.group_kind).then(|| name_of(claim)),
+        Way::Class(it) => by.has_class(&it.kind).then(|| name_of(claim)),
         Way::Selector(_) | Way::Open => None,
     }
 }
@@ -162,7 +167,7 @@ impl Situation<'_> {
         };
         // What does not say that it is ours is not ours to end.
         if !is_of(managed, self.claim) {
-            return Step::LetGo;
+            return if self.seen.is_managed_proven { Step::LetGo } else { Step::ProveManaged };
         }
         let deletes = managed.spec().get("reclaimPolicy").and_then(Value::as_str) == Some("Delete");
         match phase_of(managed) {
@@ -173,6 +178,10 @@ impl Situation<'_> {
     }
 
     fn living(&self) -> Step {
+        // Who makes nothing new takes on nobody new.
+        if let Some(unusable) = self.by.unusable.as_ref().filter(|_| !self.is_held()) {
+            return unused(&unusable.why);
+        }
         match &self.seen.managed {
             None => Step::LookAtManaged(self.name.clone()),
             Some(Sight::Failed(why)) => {
@@ -209,6 +218,9 @@ impl Situation<'_> {
     }
 
     fn unmade(&self, class: &Reference) -> Step {
+        if let Some(unusable) = &self.by.unusable {
+            return unused(&unusable.why);
+        }
         let creating = |why: String, reason, next| {
             let verdict = Verdict::failed(why.as_str(), next).with_ready(Ready::Creating, "");
             Step::Rest(verdict.telling(Told::warning(reason, why)))
@@ -249,7 +261,7 @@ impl Situation<'_> {
     }
 
     fn there(&self, managed: &Object) -> Step {
-        if let Some(why) = self.refusal(managed) {
+        if let Some(why) = refusal(self.claim, managed) {
             let verdict = Verdict::failed(why.as_str(), Next::WaitFor(wait_for_change(managed)));
             let told = Told::warning(event::CANNOT_BIND, why);
             return Step::Rest(verdict.with_ready(Ready::Binding, "").telling(told));
@@ -263,36 +275,6 @@ impl Situation<'_> {
             phase::UNBOUND if !is_of(managed, self.claim) => Step::Reserve,
             phase::UNBOUND | phase::BOUND => self.bindable(managed),
             _ => self.waiting(managed),
-        }
-    }
-
-    /// Why the two can never be bound as things are.
-    fn refusal(&self, managed: &Object) -> Option<String> {
-        let it = self.it();
-        if let Some(owner) = managed.owners().iter().find(|it| it.is_controller()) {
-            return Some(format!("{it} is controlled by {} {}: claim another", owner.kind, owner.name));
-        }
-        let claimed = Reference::read(managed.spec(), "claimRef");
-        if let Some(other) = claimed.as_ref().filter(|it| !it.means(self.claim)) {
-            // The name of somebody else's claim is none of their business.
-            let whose = if other.namespace == self.claim.namespace() {
-                other.name.as_str()
-            } else {
-                "another namespace"
-            };
-            return Some(format!("{it} belongs to another claim ({whose}): claim another"));
-        }
-        match phase_of(managed) {
-            phase::RELEASED => {
-                Some(format!("{it} was released by an earlier claim and is not bound again: claim another"))
-            }
-            phase::BOUND if !is_of(managed, self.claim) => {
-                Some(format!("{it} is bound, and does not say to whom: claim another"))
-            }
-            _ if managed.deleted_at().is_some() && phase_of(managed) != phase::BOUND => {
-                Some(format!("{it} is being deleted: claim another, or wait until it is gone"))
-            }
-            _ => None,
         }
     }
 
@@ -333,6 +315,40 @@ impl Situation<'_> {
         let told = is_news.then(|| Told::normal(event::BOUND, format!("bound to {}", named(managed))));
         let verdict = Verdict { synced: Some(Ok(())), phase: Some(phase::BOUND), told, ..Verdict::nothing() };
         Step::Rest(verdict.with_ready(Ready::Available, ""))
+    }
+}
+
+/// Nothing is made by an implementation that cannot be used. One that can is another controller, which
+/// looks at every claim when it starts.
+fn unused(why: &str) -> Step {
+    let verdict = Verdict::failed(why, Next::OnChange).with_ready(Ready::Creating, "");
+    Step::Rest(verdict.telling(Told::warning(event::CANNOT_CONFIGURE, why)))
+}
+
+/// Why a managed resource can never be bound to a claim as things are.
+pub fn refusal(claim: &Object, managed: &Object) -> Option<String> {
+    let it = named(managed);
+    if let Some(owner) = managed.owners().iter().find(|it| it.is_controller()) {
+        return Some(format!("{it} is controlled by {} {}: claim another", owner.kind, owner.name));
+    }
+    let claimed = Reference::read(managed.spec(), "claimRef");
+    if let Some(other) = claimed.as_ref().filter(|it| !it.means(claim)) {
+        // The name of somebody else's claim is none of their business.
+        let whose =
+            if other.namespace == claim.namespace() { other.name.as_str() } else { "another namespace" };
+        return Some(format!("{it} belongs to another claim ({whose}): claim another"));
+    }
+    match phase_of(managed) {
+        phase::RELEASED => {
+            Some(format!("{it} was released by an earlier claim and is not bound again: claim another"))
+        }
+        phase::BOUND if !is_of(managed, claim) => {
+            Some(format!("{it} is bound, and does not say to whom: claim another"))
+        }
+        _ if managed.deleted_at().is_some() && phase_of(managed) != phase::BOUND => {
+            Some(format!("{it} is being deleted: claim another, or wait until it is gone"))
+        }
+        _ => None,
     }
 }
 

@@ -5,5 +5,6 @@ pub mod configure;
 pub mod decide;
 mod pass;
 mod run;
+mod sources;
 
 pub use run::{Binder, controller};

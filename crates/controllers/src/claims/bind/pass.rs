@@ -4,11 +4,14 @@ use concert_model::{Encoded, Object, ObjectKey};
 use concert_store::{By, Delete, Error};
 use serde_json::{Value, json};
 
-use super::super::propagate::decide::{consenting, route, target};
+use super::super::propagate::decide::{Copying, copying, route};
 use super::super::verdict::Told;
 use super::super::vocabulary::{FINALIZER, annotation, event, phase};
-use super::decide::{Doing, Seen, Sight, Step};
+use super::decide::{Doing, Seen, Sight, Step, phase_of};
 use super::run::Binder;
+
+/// Writes for one copy: more than any honest path needs.
+const COPYING_STEPS_MAX: usize = 5;
 
 /// What one pass knows.
 pub struct Pass<'a> {
@@ -18,6 +21,8 @@ pub struct Pass<'a> {
     pub claim: Object,
     /// What was found out.
     pub seen: Seen,
+    /// Whether there was something to let go of.
+    has_unbound: bool,
 }
 
 /// Why a pass ends before it has decided how.
@@ -39,7 +44,8 @@ type Taken = Result<(), Stop>;
 impl<'a> Pass<'a> {
     /// A pass over `claim`.
     pub fn begin(binder: &'a Binder, claim: Object, by: By) -> Self {
-        Self { binder, by, claim, seen: Seen::default() }
+        let has_unbound = phase_of(&claim) == phase::BOUND;
+        Self { binder, by, claim, seen: Seen::default(), has_unbound }
     }
 
     /// Takes one step.
@@ -51,6 +57,7 @@ impl<'a> Pass<'a> {
             Step::LookAtManaged(name) => {
                 let kind = &self.binder.implementation.managed.group_kind;
                 self.seen.managed = Some(self.look(ObjectKey::cluster(kind.clone(), name)).await);
+                self.seen.is_managed_proven = false;
                 Ok(())
             }
             Step::LookAtClass(name) => {
@@ -63,6 +70,7 @@ impl<'a> Pass<'a> {
                 let claim = self.claim.clone();
                 self.write_claim(claim, Doing::Hold).await
             }
+            Step::ProveManaged => self.prove_managed().await,
             Step::Create(managed) => self.create(*managed).await,
             Step::Reserve => self.reserve().await,
             Step::Propagate => {
@@ -75,7 +83,10 @@ impl<'a> Pass<'a> {
                 claim.set_annotation(annotation::EXTERNAL_NAME, &name);
                 self.write_claim(claim, Doing::Bind).await
             }
-            Step::Release => self.mark(phase::RELEASED, Doing::Unbind).await,
+            Step::Release => {
+                self.has_unbound = true;
+                self.mark(phase::RELEASED, Doing::Unbind).await
+            }
             Step::Delete => self.delete().await,
             Step::Forget => self.forget().await,
             Step::LetGo => self.let_go().await,
@@ -125,6 +136,20 @@ impl<'a> Pass<'a> {
         self.change_managed(|managed| managed.get_mut("spec")["claimRef"] = reference, Doing::Bind).await
     }
 
+    /// Asks the store whether the managed resource is still as it was read. Nothing but that keeps a claim
+    /// from going, so whatever else the store has against it counts as a yes.
+    async fn prove_managed(&mut self) -> Taken {
+        let Some(Sight::There(managed)) = &self.seen.managed else { return Ok(()) };
+        let written = self.binder.hands.store.update((**managed).clone(), &self.by.clone().dry_run()).await;
+        match written {
+            Err(Error::NotFound { .. }) => self.seen.managed = Some(Sight::Absent),
+            Err(error @ Error::Conflict { .. }) => return Err(Stop::Store(error)),
+            Err(error) if error.is_transient() => return Err(Stop::Store(error)),
+            _ => self.seen.is_managed_proven = true,
+        }
+        Ok(())
+    }
+
     async fn forget(&mut self) -> Taken {
         let drop_reference = |managed: &mut Object| {
             if let Value::Object(spec) = managed.get_mut("spec") {
@@ -157,7 +182,10 @@ impl<'a> Pass<'a> {
     /// Takes what was written of the managed resource, or that it is gone.
     fn saw(&mut self, written: Result<Encoded, Error>, doing: Doing) -> Taken {
         match written {
-            Ok(managed) => self.seen.managed = Some(Sight::There(Box::new(managed.decode()))),
+            Ok(managed) => {
+                self.seen.managed = Some(Sight::There(Box::new(managed.decode())));
+                self.seen.is_managed_proven = true;
+            }
             Err(Error::NotFound { .. }) => self.seen.managed = Some(Sight::Absent),
             Err(error) => return self.fail(doing, error),
         }
@@ -185,8 +213,10 @@ impl<'a> Pass<'a> {
         claim.remove_finalizer(FINALIZER);
         match self.binder.hands.store.update(claim, &self.by).await {
             Ok(_) | Err(Error::NotFound { .. }) => {
-                let told = Told::normal(event::UNBOUND, "let go of its managed resource");
-                self.binder.hands.tell(&self.claim, &told);
+                if self.has_unbound {
+                    let told = Told::normal(event::UNBOUND, "let go of its managed resource");
+                    self.binder.hands.tell(&self.claim, &told);
+                }
                 Err(Stop::Gone)
             }
             Err(error) => self.fail(Doing::Unbind, error),
@@ -219,30 +249,39 @@ impl<'a> Pass<'a> {
         let Some(Sight::There(managed)) = &self.seen.managed else { return Ok(Ok(())) };
         let Some((from, to)) = route(&self.claim, managed) else { return Ok(Ok(())) };
         let hands = &self.binder.hands;
-        let Some(source) = hands.find(&from).await? else {
+        if let Ok(claim) = self.claim.key() {
+            self.binder.sources.enter(&claim, &from);
+        }
+        let Some(mut source) = hands.find(&from).await? else {
             return Ok(Err(format!("{} has published no connection secret", managed.name())));
         };
-        let stored = hands.find(&to).await?;
-        let copied = match target(&self.claim, managed, &source, stored.as_ref(), &to) {
-            Err(why) => return Ok(Err(why)),
-            Ok(None) => stored,
-            Ok(Some(secret)) => {
-                let written = match &stored {
-                    Some(_) => hands.store.update(secret, &self.by).await,
-                    None => hands.store.create(secret, &self.by).await,
-                };
-                match written {
-                    Ok(written) => Some(written.decode()),
-                    Err(error @ Error::Invalid { .. }) => return Ok(Err(super::super::hands::words(&error))),
-                    // Somebody made one just now: another pass sees whose.
-                    Err(Error::AlreadyExists { key }) => return Err(Stop::Store(Error::Conflict { key })),
-                    Err(error) => return Err(error.into()),
+        let mut stored = hands.find(&to).await?;
+        for _ in 0..COPYING_STEPS_MAX {
+            let written = match copying(&self.claim, managed, &source, stored.as_ref(), &to) {
+                Err(why) => return Ok(Err(why)),
+                Ok(Copying::Done) => return Ok(Ok(())),
+                Ok(Copying::Agree(agreeing)) => {
+                    source = match hands.store.update(agreeing, &self.by).await {
+                        Ok(agreed) => agreed.decode(),
+                        // It went meanwhile, as it can: another pass sees what became of it.
+                        Err(Error::NotFound { key }) => return Err(Stop::Store(Error::Conflict { key })),
+                        Err(error) => return Err(error.into()),
+                    };
+                    continue;
                 }
-            }
-        };
-        if let Some(consenting) = copied.and_then(|copied| consenting(&source, &copied)) {
-            hands.store.update(consenting, &self.by).await?;
+                Ok(Copying::Put(secret)) if stored.is_some() => hands.store.update(secret, &self.by).await,
+                Ok(Copying::Put(secret)) => hands.store.create(secret, &self.by).await,
+            };
+            stored = match written {
+                Ok(written) => Some(written.decode()),
+                Err(error @ Error::Invalid { .. }) => return Ok(Err(super::super::hands::words(&error))),
+                // Somebody made one just now, or took it away: another pass sees what is there.
+                Err(Error::AlreadyExists { key } | Error::NotFound { key }) if key == to => {
+                    return Err(Stop::Store(Error::Conflict { key }));
+                }
+                Err(error) => return Err(error.into()),
+            };
         }
-        Ok(Ok(()))
+        Err(Stop::Store(Error::Conflict { key: to }))
     }
 }

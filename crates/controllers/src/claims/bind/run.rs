@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use concert_engine::{Controller, Objects, Outcome, Reconciler, Request, Source, source};
-use concert_model::{Encoded, FieldSelector, GroupKind, GroupVersionKind, Object, ObjectKey};
-use concert_store::{Fence, Query};
+use concert_engine::{Authority, Controller, Objects, Outcome, Reconciler, Request, Source, source};
+use concert_model::{Encoded, FieldSelector, GroupKind, GroupVersionKind, Object, ObjectKey, OwnerReference};
+use concert_store::Query;
 use tracing::debug;
 
 use super::super::Pace;
@@ -15,6 +15,7 @@ use super::super::propagate::decide::secret_kind;
 use super::super::reference::Reference;
 use super::decide::{Step, concern, decide};
 use super::pass::{Pass, Stop};
+use super::sources::Sources;
 use crate::managed::vocabulary::connection::SECRET_TYPE;
 
 /// Steps in one pass: more than any honest path needs.
@@ -28,9 +29,16 @@ pub struct Binder {
     pub implementation: Arc<Implementation>,
     /// What it works with.
     pub hands: Hands,
+    /// Where the secrets of claims are from.
+    pub(super) sources: Arc<Sources>,
 }
 
 impl Binder {
+    /// One that has seen nothing yet.
+    pub fn new(claim: GroupVersionKind, implementation: Arc<Implementation>, hands: Hands) -> Self {
+        Self { claim, implementation, hands, sources: Arc::default() }
+    }
+
     async fn pass(&self, claim: Object, request: &Request) -> Outcome {
         let by = self.hands.by(request);
         let mut pass = Pass::begin(self, claim, by.clone());
@@ -58,7 +66,10 @@ impl Reconciler for Binder {
                 // Claims are read in their storage version and written in the one that the definition names.
                 self.pass(in_version(claim, &self.claim), &request).await
             }
-            Ok(_) => Outcome::Done,
+            Ok(_) => {
+                self.sources.leave(&request.key);
+                Outcome::Done
+            }
             Err(error) => missed(&error),
         }
     }
@@ -70,21 +81,46 @@ fn in_version(mut claim: Object, kind: &GroupVersionKind) -> Object {
 }
 
 /// The controller of one pair.
-pub fn controller(binder: Binder, pace: Pace, fence: Option<Fence>) -> Controller {
+pub fn controller(binder: Binder, pace: Pace, authority: Authority) -> Controller {
     let claims = binder.claim.group_kind.clone();
-    let managed = Query::all(binder.implementation.managed.group_kind.clone());
+    let (implementation, sources) = (binder.implementation.clone(), binder.sources.clone());
     let kind = claims.clone();
     let secrets = Query::all(secret_kind()).with_fields(FieldSelector::field("type", SECRET_TYPE));
-    Controller::builder(binder.hands.name.clone(), Arc::new(binder))
-        .objects(Objects::new(Query::all(claims.clone())).changed(source::except_status))
-        .source(Source::mapped(managed, move |it: &Encoded| claim_of(it, &kind)).because("managed"))
-        // A secret that somebody deletes or breaks is made whole.
-        .source(Source::owned(secrets, claims).because("secret"))
+    let mut builder = Controller::builder(binder.hands.name.clone(), Arc::new(binder))
+        .objects(Objects::new(Query::all(claims.clone())).changed(source::except_status));
+    // A kind that is gone has nothing to say; when it comes back, so does another of us.
+    if implementation.unusable.as_ref().is_none_or(|it| it.has_managed) {
+        let managed = Query::all(implementation.managed.group_kind.clone());
+        let source = Source::mapped(managed, move |it: &Encoded| claim_of(it, &kind));
+        builder = builder.source(source.because("managed"));
+    }
+    builder
+        // A secret of a claim that somebody deletes or breaks is made whole, and one that a managed resource
+        // publishes anew has to agree anew. One watch for both: secrets are watched by type, which nobody
+        // shares.
+        .source(
+            Source::mapped(secrets, move |it: &Encoded| woken_by(it, &claims, &sources)).because("secret"),
+        )
         .timeout(super::super::TIMEOUT)
         .poll(pace.poll)
         .relist(Some(pace.relist))
-        .fence(fence)
+        .authority(authority)
         .build()
+}
+
+/// The claim that a secret is controlled by, or that it has yet to agree with.
+fn woken_by(secret: &Encoded, claims: &GroupKind, sources: &Sources) -> Vec<ObjectKey> {
+    let controller = secret.head().owners.iter().find(|it| it.is_controller());
+    let is_claim = |it: &&OwnerReference| {
+        let (group, _) = it.api_version.split_once('/').unwrap_or_default();
+        *it.kind == *claims.kind && *group == *claims.group
+    };
+    match controller.filter(is_claim) {
+        Some(it) => {
+            vec![ObjectKey::namespaced(claims.clone(), secret.key().namespace.clone(), it.name.as_str())]
+        }
+        None => sources.woken_by(secret),
+    }
 }
 
 /// The claim that a managed resource says it belongs to.

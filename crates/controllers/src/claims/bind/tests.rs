@@ -2,6 +2,7 @@ use concert_model::GroupKind;
 use serde_json::json;
 
 use super::*;
+use crate::claims::definition::Unusable;
 
 const UID: &str = "11111111-2222-4333-8444-555555555555";
 const NAME: &str = "team-app-555555555555";
@@ -13,6 +14,7 @@ fn implementation() -> Implementation {
         managed: GroupKind::new("cloud.dev", "Store").at_version("v1"),
         mapping: Vec::new(),
         allows_external_names: false,
+        unusable: None,
     }
 }
 
@@ -73,7 +75,8 @@ fn managed(name: &str, of: Option<&Object>, phase: &str) -> Object {
 
 /// What a pass sees whose claim is certainly as it was read.
 fn there(managed: Object) -> Seen {
-    Seen { managed: Some(Sight::There(Box::new(managed))), is_proven: true, ..Seen::default() }
+    let managed = Some(Sight::There(Box::new(managed)));
+    Seen { managed, is_proven: true, is_managed_proven: true, ..Seen::default() }
 }
 
 fn absent() -> Seen {
@@ -353,6 +356,9 @@ fn a_claim_that_goes_touches_nothing_that_is_not_its_own() {
     other.set_metadata("uid", json!("another-uid"));
     let claim = deleted(held());
     for foreign in [managed(NAME, Some(&other), "Bound"), managed(NAME, None, "Bound")] {
+        // By a stale read what is its own may seem to be another's.
+        let unproven = Seen { is_managed_proven: false, ..there(foreign.clone()) };
+        assert_eq!(step(&claim, &unproven), Step::ProveManaged);
         assert_eq!(step(&claim, &there(foreign)), Step::LetGo);
     }
     // Set aside for it by name and never bound.
@@ -380,4 +386,37 @@ fn a_class_that_is_deleted_or_edited_later_breaks_nothing() {
     assert_eq!(rest(&claim, &seen).ready, Some((Ready::Available, String::new())));
     let other = Seen { class: Some(Sight::Absent), ..seen };
     assert_eq!(rest(&claim, &other).ready, Some((Ready::Available, String::new())));
+}
+
+fn unusable() -> Implementation {
+    let unusable = Unusable { why: "no class kind".into(), has_class: true, has_managed: true };
+    Implementation { unusable: Some(unusable), ..implementation() }
+}
+
+#[test]
+fn who_makes_nothing_new_says_why_and_takes_on_nobody() {
+    for claim in [claim(), fixed("legacy")] {
+        let Step::Rest(verdict) = decide(&claim, &Seen::default(), &unusable()) else { panic!() };
+        assert_eq!(verdict.synced, Some(Err("no class kind".into())));
+        assert_eq!(verdict.told.unwrap().reason, "CannotConfigureManagedResource");
+    }
+    // Held before anything was made for it: nothing will be.
+    assert!(matches!(decide(&held(), &absent(), &unusable()), Step::Rest(_)));
+}
+
+#[test]
+fn who_makes_nothing_new_serves_what_is_bound_and_lets_it_go() {
+    let claim = bound(held());
+    let managed = managed(NAME, Some(&claim), "Bound");
+    assert_eq!(decide(&claim, &there(managed.clone()), &unusable()), Step::Propagate);
+    assert_eq!(decide(&deleted(claim.clone()), &there(managed), &unusable()), Step::Release);
+    assert_eq!(decide(&deleted(claim), &absent(), &unusable()), Step::LetGo);
+}
+
+#[test]
+fn claims_by_a_class_that_another_has_are_none_of_its_business() {
+    let mut former = unusable();
+    former.unusable.as_mut().unwrap().has_class = false;
+    assert_eq!(concern(&claim(), &former), None);
+    assert!(concern(&held(), &former).is_some());
 }

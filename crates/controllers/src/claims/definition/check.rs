@@ -63,15 +63,44 @@ impl Known {
     }
 }
 
-/// What stands in the way of the definition as a whole, and of each of its implementations.
-pub fn check(definition: &Definition, kinds: &Kinds) -> (Vec<Shortcoming>, Vec<Vec<Shortcoming>>) {
-    let spec = FieldPath::new("spec");
-    let mut whole = check_kind(kinds, &definition.claim, &spec.child("claim"), Role::Claim);
-    if let Some(policy) = &definition.policy {
-        whole.extend(check_kind(kinds, policy, &spec.child("policy"), Role::Policy));
+/// What stands in the way of a definition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checked {
+    /// Of all of it: without claims there is nothing to do.
+    pub claim: Vec<Shortcoming>,
+    /// Of making anything new.
+    pub policy: Vec<Shortcoming>,
+    /// Of each implementation.
+    pub each: Vec<Vec<Shortcoming>>,
+}
+
+impl Checked {
+    /// All that is to be changed, rather than waited for.
+    pub fn wrong(self) -> Vec<FieldError> {
+        let all = self.claim.into_iter().chain(self.policy).chain(self.each.into_iter().flatten());
+        let wrong = all.filter_map(|it| match it {
+            Shortcoming::Wrong(error) => Some(error),
+            Shortcoming::Missing { .. } => None,
+        });
+        wrong.collect()
     }
+}
+
+/// What stands in the way of a definition.
+pub fn check(definition: &Definition, kinds: &Kinds) -> Checked {
+    let spec = FieldPath::new("spec");
+    let policy = definition.policy.iter();
     let each = definition.implementations.iter().map(|it| check_implementation(definition, it, kinds));
-    (whole, each.collect())
+    Checked {
+        claim: check_claim(&definition.claim, kinds),
+        policy: policy.flat_map(|it| check_kind(kinds, it, &spec.child("policy"), Role::Policy)).collect(),
+        each: each.collect(),
+    }
+}
+
+/// What stands in the way of claims of a kind.
+pub fn check_claim(claim: &GroupVersionKind, kinds: &Kinds) -> Vec<Shortcoming> {
+    check_kind(kinds, claim, &FieldPath::new("spec").child("claim"), Role::Claim)
 }
 
 #[derive(Clone, Copy, PartialEq)]

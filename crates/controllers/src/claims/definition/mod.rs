@@ -2,10 +2,11 @@
 //! of a claim and a class.
 //!
 //! [`parse`] reads one and says what is wrong by field; [`check`] looks at what it names. Both are plain
-//! functions: an implementation that is wrong is left out, and the others work.
+//! functions: an implementation that is wrong makes nothing new, and the others work.
 
 mod check;
 mod mapping;
+pub mod served;
 #[cfg(test)]
 mod tests;
 
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use concert_model::{FieldError, FieldPath, GroupKind, GroupVersionKind, Object};
 use serde_json::Value;
 
-pub use check::{Kinds, Known, Shortcoming, check};
+pub use check::{Checked, Kinds, Known, Shortcoming, check, check_claim};
 pub use mapping::{Path, Rule, Source};
 
 /// The group of the kind.
@@ -36,8 +37,17 @@ pub struct Definition {
     pub claim: GroupVersionKind,
     /// What says in a namespace which class is the default.
     pub policy: Option<GroupVersionKind>,
-    /// The ways to make it real, without those that are wrong.
+    /// The ways to make it real, without those whose kinds cannot be read.
     pub implementations: Vec<Arc<Implementation>>,
+}
+
+impl Definition {
+    /// All kinds that it names.
+    pub fn kinds(&self) -> impl Iterator<Item = &GroupKind> {
+        let made = self.implementations.iter().flat_map(|it| [&it.class, &it.managed]);
+        let all = [Some(&self.claim), self.policy.as_ref()].into_iter().flatten().chain(made);
+        all.map(|it| &it.group_kind)
+    }
 }
 
 /// One way to make a claim real.
@@ -53,12 +63,31 @@ pub struct Implementation {
     pub mapping: Vec<Rule>,
     /// Whether a claim may say which external thing it means: whoever may, may take over any.
     pub allows_external_names: bool,
+    /// What keeps it from making anything new.
+    pub unusable: Option<Unusable>,
+}
+
+/// Why an implementation makes nothing new. What is bound by it is served all the same: claims that are
+/// held need somebody to let them go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unusable {
+    /// In words, with what to do.
+    pub why: String,
+    /// Whether claims by its class are told so: not if another implementation has the class.
+    pub has_class: bool,
+    /// Whether there are objects of its managed kind to watch.
+    pub has_managed: bool,
 }
 
 impl Implementation {
     /// Its place in the definition.
     pub fn place(&self) -> FieldPath {
         place(self.index)
+    }
+
+    /// Whether it is about claims by classes of this kind.
+    pub fn has_class(&self, kind: &GroupKind) -> bool {
+        self.class.group_kind == *kind && self.unusable.as_ref().is_none_or(|it| it.has_class)
     }
 }
 
@@ -83,8 +112,8 @@ pub fn parse(object: &Object) -> (Option<Definition>, Vec<FieldError>) {
     let mut implementations: Vec<Arc<Implementation>> = Vec::new();
     for (index, value) in listed.iter().enumerate() {
         let before = errors.len();
-        let read = read_implementation(index, value, &mut errors);
-        let Some(read) = read.filter(|_| errors.len() == before) else { continue };
+        let Some(mut read) = read_implementation(index, value, &mut errors) else { continue };
+        read.unusable = Unusable::because(&errors[before..]);
         let is_twin = |it: &Arc<Implementation>| {
             it.class.group_kind == read.class.group_kind || it.managed.group_kind == read.managed.group_kind
         };
@@ -132,5 +161,14 @@ fn read_implementation(index: usize, value: &Value, errors: &mut Vec<FieldError>
         }
     }
     let allows_external_names = value.get("allowExternalNames").and_then(Value::as_bool).unwrap_or_default();
-    Some(Implementation { index, class: class?, managed: managed?, mapping, allows_external_names })
+    let (class, managed) = (class?, managed?);
+    Some(Implementation { index, class, managed, mapping, allows_external_names, unusable: None })
+}
+
+impl Unusable {
+    /// For all of these reasons; none if there are none.
+    pub fn because<T: std::fmt::Display>(reasons: &[T]) -> Option<Self> {
+        let why = reasons.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        (!reasons.is_empty()).then_some(Self { why, has_class: true, has_managed: true })
+    }
 }

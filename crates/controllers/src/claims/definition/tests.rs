@@ -134,7 +134,12 @@ fn what_is_wrong_is_said_by_place_and_the_rest_is_used() {
         let [error] = &errors[..] else { panic!("{broken}: {errors:?}") };
         assert_eq!(error.field.as_str(), format!("{at}{place}"), "{broken}");
         assert!(error.to_string().contains(words), "{error}");
-        assert_eq!(parsed.unwrap().implementations.len(), 1);
+        // One whose kinds can be read still lets go of what is bound by it, and makes nothing new.
+        let parsed = parsed.unwrap();
+        let usable = parsed.implementations.iter().filter(|it| it.unusable.is_none());
+        assert_eq!(usable.count(), 1);
+        let is_kept = broken.get("mapping").is_some();
+        assert_eq!(parsed.implementations.len(), if is_kept { 2 } else { 1 }, "{broken}");
     }
 }
 
@@ -148,8 +153,9 @@ fn without_a_claim_or_an_implementation_there_is_little_to_do() {
 
 #[test]
 fn kinds_that_are_as_they_must_be_are_fine() {
-    let (whole, each) = check(&parse(&definition(spec())).0.unwrap(), &kinds());
-    assert_eq!((texts(&whole), texts(&each[0])), (vec![], vec![]));
+    let checked = check(&parse(&definition(spec())).0.unwrap(), &kinds());
+    let found = (texts(&checked.claim), texts(&checked.policy), texts(&checked.each[0]));
+    assert_eq!(found, (vec![], vec![], vec![]));
 }
 
 #[test]
@@ -158,9 +164,10 @@ fn kinds_that_are_not_there_yet_are_waited_for() {
     let mut fewer = kinds();
     fewer.remove(&GroupKind::new("cache.dev", "RedisPolicy"));
     fewer.remove(&GroupKind::new("cloud.dev", "Store"));
-    let (whole, each) = check(&parsed, &fewer);
+    let Checked { claim, policy, each } = check(&parsed, &fewer);
+    assert_eq!(texts(&claim), Vec::<String>::new());
     assert_eq!(
-        texts(&whole),
+        texts(&policy),
         ["spec.policy: RedisPolicy.cache.dev is not defined: apply its CustomResourceDefinition"]
     );
     assert!(matches!(&each[0][..], [Shortcoming::Missing { .. }]), "{:?}", each[0]);
@@ -170,8 +177,8 @@ fn kinds_that_are_not_there_yet_are_waited_for() {
 fn a_version_that_is_not_served_is_waited_for() {
     let mut spec = spec();
     spec["claim"]["apiVersion"] = json!("cache.dev/v2");
-    let (whole, _) = check(&parse(&definition(spec)).0.unwrap(), &kinds());
-    assert_eq!(texts(&whole), ["spec.claim: Redis.cache.dev is not served as v2"]);
+    let checked = check(&parse(&definition(spec)).0.unwrap(), &kinds());
+    assert_eq!(texts(&checked.claim), ["spec.claim: Redis.cache.dev is not served as v2"]);
 }
 
 #[test]
@@ -181,7 +188,7 @@ fn scope_and_phase_must_fit() {
     others.extend([crd("cloud.dev", "StoreClass", "Namespaced", shape(json!({})))]);
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     others.extend([crd("cloud.dev", "Store", "Cluster", free)]);
-    let (_, each) = check(&parsed, &others);
+    let Checked { each, .. } = check(&parsed, &others);
     assert_eq!(
         texts(&each[0]),
         [
@@ -209,7 +216,7 @@ fn fields_that_the_schemas_do_not_have_are_found() {
     ] {
         let mut spec = spec();
         spec["implementations"][0]["mapping"] = json!([rule]);
-        let (_, each) = check(&parse(&definition(spec)).0.unwrap(), &kinds());
+        let Checked { each, .. } = check(&parse(&definition(spec)).0.unwrap(), &kinds());
         assert_eq!(texts(&each[0]), [format!("spec.implementations[0].{expected}")]);
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use concert_engine::{Controller, Objects, Outcome, Reconciler, Request, Source, source};
+use concert_engine::{Authority, Controller, Objects, Outcome, Reconciler, Request, Source, source};
 use concert_model::{Encoded, Object};
-use concert_store::{Error, Fence, Query};
+use concert_store::{Error, Query};
 
 use super::super::Pace;
 use super::super::ensemble::Ensemble;
@@ -89,7 +89,7 @@ impl Reconciler for DefaultClass {
 }
 
 /// The controller of one claim kind.
-pub fn controller(default_class: DefaultClass, pace: Pace, fence: Option<Fence>) -> Controller {
+pub fn controller(default_class: DefaultClass, pace: Pace, authority: Authority) -> Controller {
     let ensemble = default_class.ensemble.clone();
     let waiting = default_class.waiting.clone();
     let claims = Query::all(ensemble.claim.group_kind.clone());
@@ -98,7 +98,7 @@ pub fn controller(default_class: DefaultClass, pace: Pace, fence: Option<Fence>)
         .timeout(super::super::TIMEOUT)
         .poll(pace.poll)
         .relist(Some(pace.relist))
-        .fence(fence);
+        .authority(authority);
     for implementation in &ensemble.implementations {
         let (query, waiting) = (Query::all(implementation.class.group_kind.clone()), waiting.clone());
         builder =

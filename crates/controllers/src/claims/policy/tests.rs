@@ -16,12 +16,14 @@ fn ensemble(has_policy: bool) -> Ensemble {
             managed: kind(cloud, "Store"),
             mapping: Vec::new(),
             allows_external_names: false,
+            unusable: None,
         })
     };
     Ensemble {
         claim: kind("cache.dev", "Redis"),
         policy: has_policy.then(|| kind("cache.dev", "RedisPolicy")),
         implementations: vec![implementation("gcp.dev"), implementation("aws.dev")],
+        unusable: Vec::new(),
     }
 }
 

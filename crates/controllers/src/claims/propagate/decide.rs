@@ -24,11 +24,36 @@ pub fn route(claim: &Object, managed: &Object) -> Option<(ObjectKey, ObjectKey)>
     Some((from, to))
 }
 
-/// The claim's secret as it is to be; none if it is so already.
+/// One write on the way to a copy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Copying {
+    /// Write the claim's secret like this.
+    Put(Object),
+    /// Write the source like this: it agrees to be copied there.
+    Agree(Object),
+    /// The two agree, and are the same.
+    Done,
+}
+
+/// What to write next: an empty secret of the claim, the consent of the source to go there, and only then
+/// what the source holds. So whatever happens in between, nothing is where nobody has agreed to.
 ///
 /// # Errors
 /// In words, if the source is not the managed resource's own, or what is there is not the claim's.
-pub fn target(
+pub fn copying(
+    claim: &Object,
+    managed: &Object,
+    source: &Object,
+    stored: Option<&Object>,
+    key: &ObjectKey,
+) -> Result<Copying, String> {
+    Ok(match target(claim, managed, source, stored, key)? {
+        Some(secret) => Copying::Put(secret),
+        None => stored.and_then(|it| consenting(source, it)).map_or(Copying::Done, Copying::Agree),
+    })
+}
+
+fn target(
     claim: &Object,
     managed: &Object,
     source: &Object,
@@ -52,15 +77,17 @@ pub fn target(
         ));
     }
     let mut secret = stored.cloned().unwrap_or_else(|| new(claim, key));
-    secret.set("data", source.get("data").clone());
     secret.set_annotation(annotation::FROM_NAMESPACE, source.namespace());
     secret.set_annotation(annotation::FROM_NAME, source.name());
     secret.set_annotation(annotation::FROM_UID, &uid_of(source));
+    if stored.is_some_and(|it| consenting(source, it).is_none()) {
+        secret.set("data", source.get("data").clone());
+    }
     Ok(Some(secret).filter(|it| Some(it) != stored))
 }
 
 /// The source with its consent to go to `target`; none if it has given that already.
-pub fn consenting(source: &Object, target: &Object) -> Option<Object> {
+fn consenting(source: &Object, target: &Object) -> Option<Object> {
     let name = format!("{}{}", annotation::TO_PREFIX, uid_of(target));
     let place = format!("{}/{}", target.namespace(), target.name());
     if source.annotation(&name) == Some(place.as_str()) {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use concert_engine::{Controller, Objects, Outcome, Reconciler, Request, Source};
+use concert_engine::{Authority, Controller, Objects, Outcome, Reconciler, Request, Source};
 use concert_model::{Encoded, FieldSelector, GroupKind, Object};
-use concert_store::{Error, Fence, Query};
+use concert_store::{Error, Query};
 use tracing::debug;
 
 use super::super::Pace;
@@ -75,7 +75,7 @@ impl Reconciler for Propagator {
 }
 
 /// The controller of all connection secrets.
-pub fn controller(propagator: Propagator, pace: Pace, fence: Option<Fence>) -> Controller {
+pub fn controller(propagator: Propagator, pace: Pace, authority: Authority) -> Controller {
     // All have the type that we give them, so that other secrets are not even read.
     let secrets = Query::all(secret_kind()).with_fields(FieldSelector::field("type", SECRET_TYPE));
     let targets = |source: &Encoded| targets_of(&source.decode());
@@ -85,6 +85,38 @@ pub fn controller(propagator: Propagator, pace: Pace, fence: Option<Fence>) -> C
         .timeout(super::super::TIMEOUT)
         .poll(pace.poll)
         .relist(Some(pace.relist))
-        .fence(fence)
+        .authority(authority)
         .build()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn secret_of(group: &str, kind: &str) -> Object {
+        let owner = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "name": "o", "uid": "u",
+            "controller": true});
+        Object::from_value(json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "s", "namespace": "n", "ownerReferences": [owner]}}))
+        .unwrap()
+    }
+
+    #[test]
+    fn only_secrets_of_claims_follow_and_only_those_of_managed_resources() {
+        let players = kinds();
+        let (claim, managed) = (secret_of("a.dev", "Claim"), secret_of("b.dev", "Managed"));
+        assert!(!players.know(&claim, &managed), "nobody plays");
+        let kind = |group, kind| BTreeSet::from([GroupKind::new(group, kind)]);
+        players.set(kind("a.dev", "Claim"), kind("b.dev", "Managed"));
+        assert!(players.know(&claim, &managed));
+        assert!(!players.know(&managed, &claim), "the other way round");
+        assert!(!players.know(&claim, &secret_of("c.dev", "Managed")), "of another group");
+        assert!(!players.know(&secret_of("a.dev", "Pod"), &managed));
+        let nobodys = Object::from_value(json!({"apiVersion": "v1", "kind": "Secret",
+            "metadata": {"name": "s", "namespace": "n"}}))
+        .unwrap();
+        assert!(!players.know(&claim, &nobodys) && !players.know(&nobodys, &managed));
+    }
 }

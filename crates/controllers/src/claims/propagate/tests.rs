@@ -41,15 +41,20 @@ fn key() -> ObjectKey {
     route(&claim(), &managed()).unwrap().1
 }
 
-/// The claim's secret as it was first written.
-fn copied() -> Object {
-    let mut copied = target(&claim(), &managed(), &source(), None, &key()).unwrap().unwrap();
-    copied.set_metadata("uid", json!("uid-conn"));
-    copied
+/// The claim's secret as it is first written.
+fn empty() -> Object {
+    let mut empty = target(&claim(), &managed(), &source(), None, &key()).unwrap().unwrap();
+    empty.set_metadata("uid", json!("uid-conn"));
+    empty
 }
 
 fn agreed() -> Object {
-    consenting(&source(), &copied()).unwrap()
+    consenting(&source(), &empty()).unwrap()
+}
+
+/// The claim's secret once its source has agreed.
+fn copied() -> Object {
+    target(&claim(), &managed(), &agreed(), Some(&empty()), &key()).unwrap().unwrap()
 }
 
 #[test]
@@ -69,7 +74,24 @@ fn the_copy_belongs_to_the_claim_and_says_where_it_is_from() {
     assert_eq!(controller_of(&copied).unwrap().uid, Uid("uid-claim".into()));
     let (key, uid) = source_of(&copied).unwrap();
     assert_eq!((key.to_string(), uid), ("Secret system/src".into(), Uid("uid-src".into())));
-    assert_eq!(target(&claim(), &managed(), &source(), Some(&copied), &key_of(&copied)), Ok(None));
+    assert_eq!(target(&claim(), &managed(), &agreed(), Some(&copied), &key_of(&copied)), Ok(None));
+}
+
+#[test]
+fn nothing_is_copied_before_the_source_has_agreed() {
+    let empty = empty();
+    assert_eq!(empty.get("data"), &Value::Null);
+    assert!(source_of(&empty).is_some());
+    let next = |source: &Object, stored: &Object| copying(&claim(), &managed(), source, Some(stored), &key());
+    assert_eq!(next(&source(), &empty), Ok(Copying::Agree(agreed())));
+    assert_eq!(next(&agreed(), &empty), Ok(Copying::Put(copied())));
+    assert_eq!(next(&agreed(), &copied()), Ok(Copying::Done));
+    // A source that was made anew has agreed to nothing, whatever the one before it did.
+    let mut anew = secret("system", "src", "managed", json!({"password": "bmV3"}));
+    anew.set_metadata("uid", json!("uid-again"));
+    let kept = target(&claim(), &managed(), &anew, Some(&copied()), &key()).unwrap().unwrap();
+    assert_eq!(kept.get("data"), copied().get("data"));
+    assert_eq!(source_of(&kept).unwrap().1, Uid("uid-again".into()));
 }
 
 fn key_of(object: &Object) -> ObjectKey {

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use concert_model::condition::{Condition, Status};
 use concert_model::{FieldError, GroupKind, GroupVersionKind};
 
-use super::super::definition::{Definition, Implementation, Kinds, Shortcoming, check};
+use super::super::definition::served::Served;
+use super::super::definition::{
+    Definition, Implementation, Kinds, Shortcoming, Unusable, check, check_claim,
+};
 use super::super::ensemble::Ensemble;
 use super::super::schedule::Manner;
 use super::super::vocabulary::{condition, definition as reason};
@@ -20,6 +23,20 @@ pub struct Declared {
     pub definition: Option<Definition>,
     /// What is wrong with it.
     pub errors: Vec<FieldError>,
+    /// What it served before, and does not name any more.
+    pub former: Vec<Served>,
+    /// Whether it is to be deleted.
+    pub is_leaving: bool,
+}
+
+impl Declared {
+    /// All kinds that it names, or has named.
+    pub fn kinds(&self) -> impl Iterator<Item = &GroupKind> {
+        let former = self.former.iter().flat_map(|it| {
+            [&it.claim, &it.implementation.class, &it.implementation.managed].map(|it| &it.group_kind)
+        });
+        self.definition.iter().flat_map(Definition::kinds).chain(former)
+    }
 }
 
 /// One controller.
@@ -63,28 +80,85 @@ pub struct Cast {
     pub managed: BTreeSet<GroupKind>,
 }
 
-/// Deals out the parts. Of two definitions that want the same, the first by name has it.
+impl Cast {
+    /// Whether somebody makes managed resources of this kind for claims of that.
+    pub fn makes(&self, claim: &GroupKind, managed: &GroupKind) -> bool {
+        self.parts.values().any(|part| match part {
+            Part::Bind(of, by) => {
+                of.group_kind == *claim && by.managed.group_kind == *managed && by.unusable.is_none()
+            }
+            _ => false,
+        })
+    }
+}
+
+/// Deals out the parts. Of two definitions that want the same, the first by name has it; what can be used
+/// comes before what cannot.
 pub fn cast(declared: &[Declared], kinds: &Kinds) -> Cast {
-    let mut ensembles: BTreeMap<GroupKind, Ensemble> = BTreeMap::new();
+    let mut ensembles = Ensembles::new();
     let mut cast = Cast::default();
     let mut sorted: Vec<&Declared> = declared.iter().collect();
     sorted.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut leftovers = Vec::new();
     for declared in sorted {
         let mut notes: Vec<Note> = declared.errors.iter().map(|it| Note::Invalid(it.to_string())).collect();
         if let Some(definition) = &declared.definition {
-            join(definition, kinds, &mut ensembles, &mut notes);
+            leftovers.extend(join(declared, definition, kinds, &mut ensembles, &mut notes));
         }
+        let is_there = |it: &&Served| check_claim(&it.claim, kinds).is_empty();
+        leftovers.extend(declared.former.iter().filter(is_there).map(|it| {
+            let why = format!(
+                "ClaimDefinition {} no longer has {}: delete the claim, or put it back",
+                declared.name, it.implementation.managed.group_kind
+            );
+            Leftover { claim: it.claim.clone(), by: it.implementation.clone(), why }
+        }));
         cast.reports.insert(declared.name.clone(), report(&notes));
     }
+    for leftover in leftovers {
+        serve(leftover, kinds, &mut ensembles);
+    }
     for (claim, ensemble) in ensembles {
-        if !ensemble.implementations.is_empty() {
+        if ensemble.all().next().is_some() {
             cast.claims.insert(claim);
-            cast.managed.extend(ensemble.implementations.iter().map(|it| it.managed.group_kind.clone()));
+            cast.managed.extend(ensemble.all().map(|it| it.managed.group_kind.clone()));
             let parts = parts(Arc::new(ensemble));
             cast.parts.extend(parts.into_iter().map(|it| (it.name(), it)));
         }
     }
     cast
+}
+
+type Ensembles = BTreeMap<GroupKind, Ensemble>;
+
+/// An implementation that makes nothing new.
+struct Leftover {
+    claim: GroupVersionKind,
+    by: Implementation,
+    why: String,
+}
+
+/// Lets one that makes nothing new serve what is bound by it, unless another does.
+fn serve(Leftover { claim, mut by, why }: Leftover, kinds: &Kinds, ensembles: &mut Ensembles) {
+    let ensemble = ensemble_of(ensembles, &claim);
+    if ensemble.has_managed(&by.managed.group_kind) {
+        return;
+    }
+    by.unusable = Some(Unusable {
+        why,
+        has_class: !ensemble.has_class(&by.class.group_kind),
+        has_managed: kinds.contains_key(&by.managed.group_kind),
+    });
+    ensemble.unusable.push(Arc::new(by));
+}
+
+fn ensemble_of<'e>(ensembles: &'e mut Ensembles, claim: &GroupVersionKind) -> &'e mut Ensemble {
+    ensembles.entry(claim.group_kind.clone()).or_insert_with(|| Ensemble {
+        claim: claim.clone(),
+        policy: None,
+        implementations: Vec::new(),
+        unusable: Vec::new(),
+    })
 }
 
 /// What is not as it should be with a definition, from bad to not yet.
@@ -102,18 +176,24 @@ fn note(shortcoming: &Shortcoming) -> Note {
     }
 }
 
-/// Adds what of a definition can be used to those that play already.
+/// Adds what of a definition can be used to those that play already. Returns what cannot, for which there
+/// may be claims all the same.
 fn join(
+    declared: &Declared,
     definition: &Definition,
     kinds: &Kinds,
-    ensembles: &mut BTreeMap<GroupKind, Ensemble>,
+    ensembles: &mut Ensembles,
     notes: &mut Vec<Note>,
-) {
-    let (whole, each) = check(definition, kinds);
-    notes.extend(whole.iter().map(note));
+) -> Vec<Leftover> {
+    let checked = check(definition, kinds);
+    notes.extend(checked.claim.iter().chain(&checked.policy).map(note));
+    notes.extend(checked.each.iter().flatten().map(note));
+    if !checked.claim.is_empty() {
+        return Vec::new();
+    }
     let claim = &definition.claim.group_kind;
-    let fresh = Ensemble { claim: definition.claim.clone(), policy: None, implementations: Vec::new() };
-    let mut ensemble = ensembles.get(claim).cloned().unwrap_or(fresh);
+    let ensemble = ensemble_of(ensembles, &definition.claim);
+    let is_whole = checked.policy.is_empty() && !declared.is_leaving;
     match (&ensemble.policy, &definition.policy) {
         (Some(theirs), Some(ours)) if theirs.group_kind != ours.group_kind => {
             let why = format!(
@@ -122,25 +202,40 @@ fn join(
             );
             notes.push(Note::Taken(why));
         }
-        (None, Some(policy)) => ensemble.policy = Some(policy.clone()),
+        (None, Some(policy)) if is_whole => ensemble.policy = Some(policy.clone()),
         _ => {}
     }
-    for (implementation, shortcomings) in definition.implementations.iter().zip(&each) {
-        notes.extend(shortcomings.iter().map(note));
+    let mut leftovers = Vec::new();
+    for (implementation, shortcomings) in definition.implementations.iter().zip(&checked.each) {
         let (class, managed) = (&implementation.class.group_kind, &implementation.managed.group_kind);
+        let mut reasons = reasons(declared, implementation, checked.policy.iter().chain(shortcomings));
         if ensemble.has_class(class) || ensemble.has_managed(managed) {
             let why = format!(
                 "{}: another definition of {claim} has {class} or {managed} already",
                 implementation.place()
             );
+            reasons.push(why.clone());
             notes.push(Note::Taken(why));
-        } else if shortcomings.is_empty() && whole.is_empty() {
-            ensemble.implementations.push(implementation.clone());
         }
+        if reasons.is_empty() {
+            ensemble.implementations.push(implementation.clone());
+            continue;
+        }
+        let why = format!("ClaimDefinition {} makes nothing now: {}", declared.name, reasons.join("; "));
+        leftovers.push(Leftover { claim: definition.claim.clone(), by: (**implementation).clone(), why });
     }
-    if whole.is_empty() {
-        ensembles.insert(claim.clone(), ensemble);
-    }
+    leftovers
+}
+
+/// Why an implementation makes nothing new.
+fn reasons<'s>(
+    declared: &Declared,
+    implementation: &Implementation,
+    shortcomings: impl Iterator<Item = &'s Shortcoming>,
+) -> Vec<String> {
+    let leaving = declared.is_leaving.then(|| "it is being deleted".to_owned());
+    let unreadable = implementation.unusable.as_ref().map(|it| it.why.clone());
+    leaving.into_iter().chain(unreadable).chain(shortcomings.map(ToString::to_string)).collect()
 }
 
 fn report(notes: &[Note]) -> Condition {
@@ -161,13 +256,15 @@ fn report(notes: &[Note]) -> Condition {
 }
 
 fn parts(ensemble: Arc<Ensemble>) -> Vec<Part> {
-    let mut parts = vec![Part::DefaultClass(ensemble.clone())];
+    // Without a way to make anything, there is nothing to choose.
+    let chooses = (!ensemble.implementations.is_empty()).then(|| Part::DefaultClass(ensemble.clone()));
+    let mut parts: Vec<Part> = chooses.into_iter().collect();
     for implementation in &ensemble.implementations {
         for manner in [Manner::Select, Manner::Default] {
             parts.push(Part::Schedule(manner, ensemble.clone(), implementation.clone()));
         }
-        parts.push(Part::Bind(ensemble.claim.clone(), implementation.clone()));
     }
+    parts.extend(ensemble.all().map(|it| Part::Bind(ensemble.claim.clone(), it.clone())));
     parts
 }
 

@@ -2,6 +2,7 @@
 //! while the process runs.
 
 pub mod decide;
+mod hold;
 mod run;
 
 pub use run::{Registry, start};

@@ -6,22 +6,26 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use concert_engine::{
-    Controller, Failure, Lane, Objects, Outcome, Reconciler, Request, Source, StartError, source,
+    Controller, Failure, Lane, Objects, Outcome, Reconciler, Request, Source, StartError, Wait, source,
 };
 use concert_model::condition::{self, Status};
 use concert_model::{Condition, Encoded, FieldSelector, GroupKind, Object, ObjectKey};
 use concert_store::{By, Error, PageRequest, Query};
+use serde_json::Value;
 use tracing::{debug, info};
 
 use super::super::bind::{self, Binder};
-use super::super::definition::{self, Kinds, Known, parse};
+use super::super::definition::served::{self, Served};
+use super::super::definition::{self, Implementation, Kinds, Known, parse};
 use super::super::ensemble::Ensemble;
 use super::super::hands::Hands;
 use super::super::policy::{self, DefaultClass};
 use super::super::propagate::{self, Propagator};
 use super::super::schedule::{self, Scheduler};
+use super::super::vocabulary::DEFINITION_FINALIZER;
 use super::super::{POLL, Pace};
 use super::decide::{Cast, Declared, Part, cast};
+use super::hold::{Held, bound_by, hold, let_go};
 use crate::managed::registry::Parts;
 
 /// Watches whether there are definitions at all.
@@ -32,6 +36,8 @@ const DEFINITIONS: &str = "claims/definitions";
 const PROPAGATOR: &str = "claims/secretpropagator";
 /// The definition of definitions.
 const DEFINITION_OF_DEFINITIONS: &str = "claimdefinitions.concert.dev";
+/// Between looks of a member that waits for another to hold a definition.
+const ONLOOKER_PAUSE: Duration = Duration::from_secs(1);
 /// How long what runs may take to end when its definition goes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -59,7 +65,7 @@ pub fn start(parts: Parts) -> Result<Registry, StartError> {
         .concurrency(1)
         .poll(registry.pace().poll)
         .relist(Some(registry.pace().relist))
-        .fence(registry.0.parts.fence.clone())
+        .authority(registry.0.parts.authority.everywhere())
         .build();
     registry.0.parts.engine.start(controller)?;
     Ok(registry)
@@ -108,7 +114,7 @@ impl Registry {
             .concurrency(1)
             .poll(self.pace().poll)
             .relist(Some(self.pace().relist))
-            .fence(self.0.parts.fence.clone())
+            .authority(self.0.parts.authority.everywhere())
             .build();
         match engine.start(controller) {
             Ok(handle) => {
@@ -136,20 +142,145 @@ impl Registry {
     }
 
     /// Makes what runs match what is declared, and says on each definition how it stands.
-    async fn pass(&self, request: &Request) -> Result<bool, Error> {
+    async fn pass(&self, request: &Request) -> Result<Outcome, Error> {
+        let by = By { fence: request.fence.clone(), manager: DEFINITIONS.into(), ..By::actor(DEFINITIONS) };
         let definitions = self.definitions().await?;
         let declared: Vec<Declared> = definitions.iter().map(declared).collect();
         let kinds = self.kinds(&declared).await?;
         let cast = cast(&declared, &kinds);
+        if request.is_onlooker {
+            return Ok(self.look_on(&definitions, &declared, &cast).await);
+        }
+        let mut failed = None;
+        let (mut living, mut leaving) = (Vec::new(), Vec::new());
+        // Each is held, and remembers whom it serves, before anything can be bound by it.
+        for (mut object, declared) in definitions.into_iter().zip(&declared) {
+            if declared.is_leaving {
+                leaving.push((object, declared));
+                continue;
+            }
+            match self.attend(&mut object, declared, &cast, &by).await {
+                Ok(()) => living.push((object, declared)),
+                // One that cannot be written harms nobody else.
+                Err(error) => failed = Some(error),
+            }
+        }
         self.0.players.set(cast.claims.clone(), cast.managed.clone());
         self.stop_outdated(&cast).await;
         let is_whole = self.begin(&cast);
-        for definition in definitions {
-            if let Some(condition) = cast.reports.get(definition.name()) {
-                self.report(definition, condition.clone(), request).await?;
+        // From here on nobody takes on a claim for what is leaving.
+        let (mut waits, mut is_over) = (Vec::new(), false);
+        for (object, declared) in leaving {
+            waits.extend(self.part_with(object, declared, &cast, &by).await?);
+        }
+        for (object, declared) in living.into_iter().filter(|(_, it)| !it.former.is_empty()) {
+            let (wait, is_shorter) = self.forget(object, declared, &cast, &by).await?;
+            waits.extend(wait);
+            is_over |= is_shorter;
+        }
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        Ok(match (is_whole, is_over, waits.is_empty()) {
+            // One of that name has not ended yet.
+            (false, _, _) => Outcome::Requeue("a controller cannot start yet".into(), None),
+            (true, true, _) => Outcome::Requeue("nothing is bound by a former implementation".into(), None),
+            (true, false, false) => Outcome::WaitFor(waits),
+            (true, false, true) => Outcome::Done,
+        })
+    }
+
+    /// Every member runs the controllers; one of them writes, and is waited for: a definition is held before
+    /// anything can be bound by it.
+    async fn look_on(&self, definitions: &[Object], declared: &[Declared], cast: &Cast) -> Outcome {
+        let is_attended = |(object, declared): (&Object, &Declared)| {
+            let is_held = object.finalizers().iter().any(|it| it == DEFINITION_FINALIZER);
+            let ready = condition::find(object.status(), "Ready");
+            let is_told = ready.is_some_and(|it| it.observed_generation == Some(object.generation()));
+            declared.is_leaving || is_told && (is_held || declared.definition.is_none())
+        };
+        if !definitions.iter().zip(declared).all(is_attended) {
+            return Outcome::Requeue(
+                "another member has not held a definition yet".into(),
+                Some(ONLOOKER_PAUSE),
+            );
+        }
+        self.0.players.set(cast.claims.clone(), cast.managed.clone());
+        self.stop_outdated(cast).await;
+        match self.begin(cast) {
+            true => Outcome::Done,
+            false => Outcome::Requeue("a controller cannot start yet".into(), None),
+        }
+    }
+
+    /// Holds a definition, and says how it stands.
+    async fn attend(
+        &self,
+        object: &mut Object,
+        declared: &Declared,
+        cast: &Cast,
+        by: &By,
+    ) -> Result<(), Error> {
+        if declared.definition.is_some() {
+            hold(&*self.0.parts.store, object, by).await?;
+        }
+        let memory = served::to_remember(declared.definition.as_ref(), &declared.former);
+        let report = cast.reports.get(&declared.name).cloned();
+        self.report(object, report, Some(memory), by).await
+    }
+
+    /// Lets a definition go that is to be deleted, or says what it waits for.
+    async fn part_with(
+        &self,
+        mut object: Object,
+        declared: &Declared,
+        cast: &Cast,
+        by: &By,
+    ) -> Result<Option<Wait>, Error> {
+        let now = declared.definition.iter().flat_map(|it| {
+            let served = move |by: &Arc<Implementation>| Served {
+                claim: it.claim.clone(),
+                implementation: (**by).clone(),
+            };
+            it.implementations.iter().map(served)
+        });
+        // What another definition makes now is safe with that.
+        let is_ours = |it: &Served| !cast.makes(&it.claim.group_kind, &it.implementation.managed.group_kind);
+        let serves: Vec<Served> = now.chain(declared.former.iter().cloned()).filter(is_ours).collect();
+        match let_go(&*self.0.parts.store, &mut object, &serves, by).await? {
+            Held::Bound(wait, report) => {
+                self.report(&mut object, Some(*report), None, by).await?;
+                Ok(Some(wait))
+            }
+            Held::Gone => Ok(None),
+        }
+    }
+
+    /// Forgets what a definition served before, once nothing is bound by it. Says what it waits for, and
+    /// whether something was forgotten.
+    async fn forget(
+        &self,
+        mut object: Object,
+        declared: &Declared,
+        cast: &Cast,
+        by: &By,
+    ) -> Result<(Option<Wait>, bool), Error> {
+        let (mut wait, mut kept) = (None, Vec::new());
+        for former in &declared.former {
+            let is_elsewhere =
+                cast.makes(&former.claim.group_kind, &former.implementation.managed.group_kind);
+            let bound = match is_elsewhere {
+                true => Vec::new(),
+                false => bound_by(&*self.0.parts.store, former).await?,
+            };
+            if let Some(first) = bound.first() {
+                wait = Some(Wait::change_of(first));
+                kept.push(former.clone());
             }
         }
-        Ok(is_whole)
+        let memory = served::to_remember(declared.definition.as_ref(), &kept);
+        self.report(&mut object, None, Some(memory), by).await?;
+        Ok((wait, kept.len() < declared.former.len()))
     }
 
     async fn definitions(&self) -> Result<Vec<Object>, Error> {
@@ -160,19 +291,11 @@ impl Registry {
     /// What is known of all kinds that the definitions name.
     async fn kinds(&self, declared: &[Declared]) -> Result<Kinds, Error> {
         let mut kinds = Kinds::new();
-        for definition in declared.iter().filter_map(|it| it.definition.as_ref()) {
-            let implementations = definition.implementations.iter().flat_map(|it| [&it.class, &it.managed]);
-            for kind in [Some(&definition.claim), definition.policy.as_ref()]
-                .into_iter()
-                .flatten()
-                .chain(implementations)
+        for kind in declared.iter().flat_map(Declared::kinds) {
+            if !kinds.contains_key(kind)
+                && let Some(known) = self.known(kind).await?
             {
-                let kind = &kind.group_kind;
-                if !kinds.contains_key(kind)
-                    && let Some(known) = self.known(kind).await?
-                {
-                    kinds.insert(kind.clone(), known);
-                }
+                kinds.insert(kind.clone(), known);
             }
         }
         Ok(kinds)
@@ -225,7 +348,8 @@ impl Registry {
         if !cast.parts.is_empty() && engine.controller(PROPAGATOR).is_none() {
             let propagator =
                 Propagator { hands: self.hands(PROPAGATOR.into()), players: self.0.players.clone() };
-            all &= self.launch(propagate::controller(propagator, self.pace(), self.0.parts.fence.clone()));
+            all &=
+                self.launch(propagate::controller(propagator, self.pace(), self.0.parts.authority.clone()));
         }
         all
     }
@@ -247,17 +371,17 @@ impl Registry {
 
     fn controller(&self, name: &Arc<str>, part: &Part) -> Controller {
         let hands = self.hands(name.clone());
-        let (pace, fence) = (self.pace(), self.0.parts.fence.clone());
+        let (pace, authority) = (self.pace(), self.0.parts.authority.clone());
         match part.clone() {
             Part::DefaultClass(ensemble) => {
-                policy::controller(DefaultClass::new(ensemble, hands), pace, fence)
+                policy::controller(DefaultClass::new(ensemble, hands), pace, authority)
             }
             Part::Schedule(manner, ensemble, implementation) => {
                 let scheduler = Scheduler::new(manner, ensemble, implementation, hands);
-                schedule::controller(scheduler, pace, fence)
+                schedule::controller(scheduler, pace, authority)
             }
             Part::Bind(claim, implementation) => {
-                bind::controller(Binder { claim, implementation, hands }, pace, fence)
+                bind::controller(Binder::new(claim, implementation, hands), pace, authority)
             }
         }
     }
@@ -274,17 +398,30 @@ impl Registry {
     }
 
     /// Writes only what is new.
-    async fn report(&self, mut definition: Object, ready: Condition, request: &Request) -> Result<(), Error> {
-        let generation = definition.generation();
-        let now = self.0.parts.clock.now();
-        if !condition::set(definition.get_mut("status"), ready.observed(generation), now) {
+    async fn report(
+        &self,
+        definition: &mut Object,
+        ready: Option<Condition>,
+        served: Option<Value>,
+        by: &By,
+    ) -> Result<(), Error> {
+        let (before, generation) = (definition.status().clone(), definition.generation());
+        let status = definition.get_mut("status");
+        if let Some(ready) = ready {
+            condition::set(status, ready.observed(generation), self.0.parts.clock.now());
+        }
+        if let Some(served) = served {
+            status[served::FIELD] = served;
+        }
+        if *status == before {
             return Ok(());
         }
-        let by = By { fence: request.fence.clone(), manager: DEFINITIONS.into(), ..By::actor(DEFINITIONS) };
-        match self.0.parts.store.update_status(definition, &by).await {
-            Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(error),
+        match self.0.parts.store.update_status(definition.clone(), by).await {
+            Ok(written) => *definition = written.decode(),
+            Err(Error::NotFound { .. }) => {}
+            Err(error) => return Err(error),
         }
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Part>> {
@@ -294,7 +431,9 @@ impl Registry {
 
 fn declared(object: &Object) -> Declared {
     let (definition, errors) = parse(object);
-    Declared { name: object.name().into(), definition, errors }
+    let former = served::former(&served::remembered(object), definition.as_ref());
+    let is_leaving = object.deleted_at().is_some();
+    Declared { name: object.name().into(), definition, errors, former, is_leaving }
 }
 
 /// Opens and closes with the definition of definitions. Weak, because the registry owns the controller
@@ -332,9 +471,7 @@ impl Reconciler for Definitions {
     async fn reconcile(&self, request: Request) -> Outcome {
         let Some(registry) = self.0.upgrade().map(Registry) else { return Outcome::Done };
         match registry.pass(&request).await {
-            Ok(true) => Outcome::Done,
-            // One of that name has not ended yet.
-            Ok(false) => Outcome::Requeue("a controller cannot start yet".into(), None),
+            Ok(outcome) => outcome,
             Err(Error::UnknownKind { .. }) => Outcome::Done,
             Err(Error::Conflict { .. }) => Outcome::Requeue("a definition changed meanwhile".into(), None),
             Err(error) => Outcome::Transient(Failure::from_error(&error)),

@@ -2,6 +2,7 @@ use concert_model::Object;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::claims::definition::served::{former, remembered, to_remember};
 use crate::claims::definition::{Known, parse};
 
 fn kinds(names: &[&str]) -> Kinds {
@@ -33,7 +34,7 @@ fn declared(name: &str, policy: Option<&str>, managed: &[&str]) -> Declared {
     let object = json!({"apiVersion": "concert.dev/v1alpha1", "kind": "ClaimDefinition",
         "metadata": {"name": name}, "spec": spec});
     let (definition, errors) = parse(&Object::from_value(object).unwrap());
-    Declared { name: name.into(), definition, errors }
+    Declared { name: name.into(), definition, errors, former: Vec::new(), is_leaving: false }
 }
 
 fn names(cast: &Cast) -> Vec<&str> {
@@ -75,7 +76,11 @@ fn definitions_of_one_claim_play_together() {
 fn what_is_not_there_is_waited_for_and_the_rest_plays() {
     let declared = [declared("d", None, &["A", "B"])];
     let cast = cast(&declared, &kinds(&["Redis", "AClass", "A", "BClass"]));
-    assert_eq!(cast.parts.len(), 4);
+    assert_eq!(cast.parts.len(), 5);
+    let Part::Bind(_, lame) = &cast.parts["claims/redis.b.x.dev"] else { panic!() };
+    let unusable = lame.unusable.as_ref().unwrap();
+    assert!(unusable.has_class && !unusable.has_managed, "it lets go of what is bound, and says why not");
+    assert!(!cast.makes(&lame.class.group_kind, &lame.managed.group_kind));
     let (reason, message) = said(&cast, "d");
     assert_eq!(reason, "WaitingForKinds");
     assert_eq!(
@@ -117,9 +122,54 @@ fn one_that_cannot_be_read_says_so_and_harms_nobody() {
     let object = json!({"apiVersion": "concert.dev/v1alpha1", "kind": "ClaimDefinition",
         "metadata": {"name": "bad"}, "spec": {}});
     let (definition, errors) = parse(&Object::from_value(object).unwrap());
-    let bad = Declared { name: "bad".into(), definition, errors };
+    let bad = Declared { name: "bad".into(), definition, errors, former: Vec::new(), is_leaving: false };
     let cast = cast(&[bad, declared("d", None, &["A"])], &kinds(&ALL));
     assert_eq!(said(&cast, "bad").0, "Invalid");
     assert!(said(&cast, "bad").1.contains("spec.claim: Required value"));
     assert_eq!(cast.parts.len(), 4);
+}
+
+/// What a definition has served, as its status would say.
+fn served(managed: &str) -> Served {
+    let status = json!({"served": [{"claim": named("Redis"), "class": named("AClass"),
+        "managed": named(managed)}]});
+    let object = json!({"apiVersion": "concert.dev/v1alpha1", "kind": "ClaimDefinition",
+        "metadata": {"name": "d"}, "status": status});
+    remembered(&Object::from_value(object).unwrap()).remove(0)
+}
+
+#[test]
+fn what_was_taken_out_is_served_and_its_class_is_another_ones() {
+    let mut now = declared("d", None, &["A"]);
+    now.former = former(&[served("A"), served("B")], now.definition.as_ref());
+    assert_eq!(now.former, [served("B")]);
+    let cast = cast(&[now.clone()], &kinds(&ALL));
+    assert_eq!(cast.parts.len(), 5);
+    let Part::Bind(_, lame) = &cast.parts["claims/redis.b.x.dev"] else { panic!() };
+    let unusable = lame.unusable.as_ref().unwrap();
+    assert!(!unusable.has_class && unusable.has_managed);
+    assert!(unusable.why.contains("ClaimDefinition d no longer has B.x.dev"), "{}", unusable.why);
+    assert!(cast.managed.contains(&GroupKind::new("x.dev", "B")), "its secrets are followed");
+    assert_eq!(said(&cast, "d").0, "Available");
+    let memory = to_remember(now.definition.as_ref(), &now.former);
+    assert_eq!(memory.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn who_leaves_makes_nothing_new_unless_another_does() {
+    let leaving = Declared { is_leaving: true, ..declared("d", Some("RedisPolicy"), &["A"]) };
+    let alone = cast(std::slice::from_ref(&leaving), &kinds(&ALL));
+    assert_eq!(names(&alone), ["claims/redis.a.x.dev"]);
+    let (claim, managed) = (GroupKind::new("x.dev", "Redis"), GroupKind::new("x.dev", "A"));
+    assert!(!alone.makes(&claim, &managed));
+    let both = cast(&[leaving, declared("e", None, &["A"])], &kinds(&ALL));
+    assert!(both.makes(&claim, &managed));
+    assert_eq!(said(&both, "e").0, "Available");
+}
+
+#[test]
+fn without_policies_nothing_is_chosen_and_what_is_bound_is_served() {
+    let cast = cast(&[declared("d", Some("RedisPolicy"), &["A"])], &kinds(&["Redis", "AClass", "A"]));
+    assert_eq!(names(&cast), ["claims/redis.a.x.dev"]);
+    assert_eq!(said(&cast, "d").0, "WaitingForKinds");
 }

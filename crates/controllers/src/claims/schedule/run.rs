@@ -4,20 +4,21 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use concert_engine::{Controller, Objects, Outcome, Reconciler, Request, Source, source};
+use concert_engine::{Authority, Controller, Objects, Outcome, Reconciler, Request, Source, source};
 use concert_model::condition::{self, Condition, Status};
 use concert_model::{Encoded, Object};
-use concert_store::{By, Error, Fence, Query};
+use concert_store::{By, Error, Query};
 use serde_json::Value;
 
 use super::super::Pace;
 use super::super::definition::Implementation;
 use super::super::ensemble::Ensemble;
 use super::super::hands::{Hands, missed};
+use super::super::reference;
 use super::super::verdict::{SHORT_WAIT, Told};
 use super::super::vocabulary::event;
 use super::super::waiting::Waiting;
-use super::decide::{Manner, Seen, Step, concerns, decide};
+use super::decide::{Manner, Seen, Step, concerns, decide, fitting};
 
 /// Classes of several kinds may fit: each scheduler waits for up to so long, so that all have a chance.
 const JITTER_MILLISECONDS: u64 = 1_500;
@@ -25,6 +26,8 @@ const JITTER_MILLISECONDS: u64 = 1_500;
 const CONCURRENCY: usize = 64;
 /// Steps in one pass: more than any honest path needs.
 const STEPS_MAX: usize = 4;
+/// How often that is said anew because somebody wrote first: nobody writes so often at the same time.
+const SAYING_TRIES_MAX: usize = 5;
 /// Says that a class was chosen among several.
 const CHOSEN: &str = "ClassChosen";
 
@@ -103,10 +106,26 @@ impl Scheduler {
             Manner::Default => (event::DEFAULT_CLASS, "by default"),
         };
         self.hands.tell(&written, &Told::normal(reason, format!("{name} was chosen {how}")));
-        if self.manner == Manner::Default && among.len() > 1 {
-            self.say_among(written, &name, among, by).await?;
+        if self.manner == Manner::Default {
+            let mut among = among.to_vec();
+            among.extend(self.rivals(claim).await?);
+            if among.len() > 1 {
+                self.say_among(written, &name, &among, by).await?;
+            }
         }
         Ok(())
+    }
+
+    /// The default classes of the other kinds, any of which could have been chosen as well.
+    async fn rivals(&self, claim: &Object) -> Result<Vec<String>, Error> {
+        let mut rivals = Vec::new();
+        let is_other =
+            |it: &&Arc<Implementation>| it.class.group_kind != self.implementation.class.group_kind;
+        for other in self.ensemble.implementations.iter().filter(is_other) {
+            let classes = self.hands.list(&Query::all(other.class.group_kind.clone())).await?;
+            rivals.extend(fitting(Manner::Default, claim, &classes).into_iter().map(reference::named));
+        }
+        Ok(rivals)
     }
 
     /// Several defaults are a mistake that hurts nobody at once, so somebody should hear of it.
@@ -118,13 +137,22 @@ impl Scheduler {
             among.join(", ")
         );
         let chosen = Condition::new(CHOSEN, Status::True, "SeveralDefaultClasses", message);
-        let generation = claim.generation();
-        condition::set(claim.get_mut("status"), chosen.observed(generation), self.hands.clock.now());
-        match self.hands.store.update_status(claim, by).await {
-            // A courtesy: whoever was faster has other things to say.
-            Ok(_) | Err(Error::Conflict { .. } | Error::NotFound { .. }) => Ok(()),
-            Err(error) => Err(error),
+        for _ in 0..SAYING_TRIES_MAX {
+            let (generation, mut said) = (claim.generation(), claim.clone());
+            let chosen = chosen.clone().observed(generation);
+            condition::set(said.get_mut("status"), chosen, self.hands.clock.now());
+            match self.hands.store.update_status(said, by).await {
+                // Whoever binds it writes at the same time: it is said of the claim as that left it. Nobody
+                // comes back to it later, since the claim has its class now.
+                Err(Error::Conflict { .. }) => {}
+                Ok(_) | Err(Error::NotFound { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            let Ok(key) = claim.key() else { return Ok(()) };
+            let Some(found) = self.hands.find(&key).await? else { return Ok(()) };
+            claim = found;
         }
+        Ok(())
     }
 }
 
@@ -144,7 +172,7 @@ impl Reconciler for Scheduler {
 }
 
 /// The controller of one manner and one class kind.
-pub fn controller(scheduler: Scheduler, pace: Pace, fence: Option<Fence>) -> Controller {
+pub fn controller(scheduler: Scheduler, pace: Pace, authority: Authority) -> Controller {
     let claims = Query::all(scheduler.ensemble.claim.group_kind.clone());
     let classes = Query::all(scheduler.implementation.class.group_kind.clone());
     let (name, manner) = (scheduler.hands.name.clone(), scheduler.manner);
@@ -157,7 +185,7 @@ pub fn controller(scheduler: Scheduler, pace: Pace, fence: Option<Fence>) -> Con
         .timeout(super::super::TIMEOUT)
         .poll(pace.poll)
         .relist(Some(pace.relist))
-        .fence(fence);
+        .authority(authority);
     if let Some(policy) = policies {
         // One that goes makes room for a default.
         let wake = move |policy: &Encoded| for_policy.all(Some(&policy.key().namespace));

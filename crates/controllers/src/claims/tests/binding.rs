@@ -172,6 +172,24 @@ async fn one_that_vanished_after_it_was_bound_is_not_made_again() {
     let (status, _, message) = world.said(&claim, "Ready").await;
     assert_eq!(status, "False");
     assert!(message.contains("is gone"), "{message}");
+    assert_eq!(world.live(), 0, "nothing else was made in its place");
     world.delete(&claim).await;
     assert!(!world.has(&claim).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_in_the_other_version_is_the_same_claim() {
+    let world = World::new().await;
+    world.class("c", json!({}), json!({})).await;
+    let claim = world
+        .create(json!({"apiVersion": "cache.crossplane.io/v1beta1", "kind": "RedisCluster",
+            "metadata": {"name": "app", "namespace": "team"},
+            "spec": {"classRef": class_ref("c"), "writeConnectionSecretToRef": {"name": "conn"}}}))
+        .await;
+    world.settle().await;
+    assert_eq!(world.phase(claim.key()).await, "Bound");
+    assert!(world.has(&secret("team", "conn")).await);
+    world.delete(claim.key()).await;
+    assert!(!world.has(claim.key()).await);
+    assert_eq!(world.live(), 0);
 }

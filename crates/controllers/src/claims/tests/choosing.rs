@@ -94,20 +94,41 @@ async fn a_selector_that_nothing_matches_says_so_until_something_does() {
     assert_eq!(world.phase(&claim).await, "Bound");
 }
 
-#[tokio::test(start_paused = true)]
-async fn classes_of_two_clouds_race_for_a_claim_and_one_wins() {
-    let world = World::new().await;
+/// One class for buckets on each of two clouds.
+async fn two_clouds(world: &World, metadata: Value) {
     for (group, kind, fields) in [
         ("storage.aws.crossplane.io", "S3BucketClass", json!({"region": "us"})),
         ("storage.gcp.crossplane.io", "BucketClass", json!({"location": "US"})),
     ] {
         world
-            .create(json!({"apiVersion": format!("{group}/v1beta1"), "kind": kind,
-                "metadata": {"name": "any", "labels": {"grade": "prod"}},
+            .create(json!({"apiVersion": format!("{group}/v1beta1"), "kind": kind, "metadata": metadata,
                 "specTemplate": {"writeConnectionSecretsToNamespace": "system",
                     "providerRef": {"name": "gcp"}, "forProvider": fields}}))
             .await;
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_two_defaults_on_two_clouds_one_is_taken_and_that_is_said() {
+    let world = World::new().await;
+    let mut metadata = is_default();
+    metadata["name"] = json!("any");
+    two_clouds(&world, metadata).await;
+    let claim = world
+        .create(json!({"apiVersion": "storage.crossplane.io/v1alpha1", "kind": "Bucket",
+            "metadata": {"name": "b", "namespace": "team"}, "spec": {}}))
+        .await;
+    world.settle().await;
+    assert_eq!(world.phase(claim.key()).await, "Bound");
+    let (_, reason, message) = world.said(claim.key(), "ClassChosen").await;
+    assert_eq!(reason, "SeveralDefaultClasses");
+    assert!(message.contains("among 2 default classes (any, "), "{message}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn classes_of_two_clouds_race_for_a_claim_and_one_wins() {
+    let world = World::new().await;
+    two_clouds(&world, json!({"name": "any", "labels": {"grade": "prod"}})).await;
     let mut kinds = std::collections::BTreeSet::new();
     for number in 0..12 {
         let claim = world
@@ -120,4 +141,15 @@ async fn classes_of_two_clouds_race_for_a_claim_and_one_wins() {
     }
     assert_eq!(kinds.len(), 2, "both have a chance");
     assert_eq!(world.live(), 12);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_policy_that_names_a_missing_class_is_said_until_that_comes() {
+    let world = World::new().await;
+    world.create(policy("p", "later")).await;
+    let claim = world.redis("a", json!({})).await;
+    let (_, _, message) = world.said(&claim, "Synced").await;
+    assert!(message.contains("CloudMemorystoreInstanceClass later does not exist: create it"), "{message}");
+    world.class("later", json!({}), json!({})).await;
+    assert_eq!(world.phase(&claim).await, "Bound");
 }

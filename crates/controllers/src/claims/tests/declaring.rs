@@ -22,7 +22,23 @@ async fn controllers_come_and_go_with_their_definition() {
     assert_eq!(world.said(&key, "Ready").await.0, "True");
     assert_eq!(world.phase(&claim).await, "Bound");
     world.delete(&key).await;
+    let (_, reason, message) = world.said(&key, "Ready").await;
+    assert_eq!(reason, "Deleting");
+    assert!(message.starts_with("1 claim is bound by it"), "{message}");
+    world.delete(&claim).await;
+    assert!(!world.has(&claim).await, "its controllers were there to let it go");
+    assert!(!world.has(&key).await);
     assert!(world.claims.controllers().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_definition_that_nothing_is_bound_by_goes_at_once() {
+    let world = World::new().await;
+    world.redis("app", json!({"classRef": class_ref("none")})).await;
+    let redis = definition("rediscluster");
+    world.delete(&redis).await;
+    assert!(!world.has(&redis).await);
+    assert!(!world.claims.controllers().iter().any(|it| it.contains("rediscluster")));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::world::{World, class_ref, secret, store_ref, stores};
+use crate::claims::vocabulary::FINALIZER;
 
 #[tokio::test(start_paused = true)]
 async fn with_delete_everything_goes_with_the_claim() {
@@ -58,4 +59,19 @@ async fn a_claim_that_was_never_bound_goes_at_once() {
         world.delete(&claim).await;
         assert!(!world.has(&claim).await);
     }
+    assert_eq!(world.told("UnboundManagedResource"), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_was_held_and_never_bound_tells_of_nothing_that_it_let_go() {
+    let world = World::new().await;
+    let claim = world
+        .create(json!({"apiVersion": "cache.crossplane.io/v1alpha1", "kind": "RedisCluster",
+            "metadata": {"name": "app", "namespace": "team", "finalizers": [FINALIZER]},
+            "spec": {"resourceRef": store_ref("none")}}))
+        .await;
+    world.settle().await;
+    world.delete(claim.key()).await;
+    assert!(!world.has(claim.key()).await);
+    assert_eq!(world.told("UnboundManagedResource"), 0);
 }

@@ -4,6 +4,8 @@ mod binding;
 mod choosing;
 mod declaring;
 mod leaving;
+mod planning;
 mod secrets;
+mod stranded;
 mod strangers;
 mod world;

@@ -19,6 +19,28 @@ async fn the_claims_secret_follows_within_a_second() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn one_that_is_published_anew_is_followed_within_a_second() {
+    let world = World::new().await;
+    world.class("c", json!({}), json!({})).await;
+    let claim = world.redis("app", json!({"classRef": class_ref("c")})).await;
+    let source = secret("system", &world.get(&claim).await.uid().unwrap().0);
+    let mut anew = world.get(&source).await.into_value();
+    concert_store::Store::delete(&world.local, &source, &Default::default(), &super::world::by())
+        .await
+        .unwrap();
+    // Another object of the same name and owner, which has agreed to nothing.
+    let owners = anew["metadata"]["ownerReferences"].clone();
+    anew["metadata"] = json!({"namespace": "system", "name": &*source.name, "ownerReferences": owners});
+    anew["data"]["extra"] = json!("bmV3");
+    world.create(anew).await;
+    world.clock.sleep(Duration::from_secs(1)).await;
+    let target = world.get(&secret("team", "app-conn")).await;
+    assert_eq!(target.get("data")["extra"], "bmV3");
+    let consent = format!("to.propagate.crossplane.io/{}", target.uid().unwrap().0);
+    assert_eq!(world.get(&source).await.annotation(&consent), Some("team/app-conn"));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_claims_secret_that_is_deleted_or_broken_is_made_whole() {
     let world = World::new().await;
     world.class("c", json!({}), json!({})).await;

@@ -136,3 +136,24 @@ async fn selectors_choose_classes_and_nothing_else() {
         assert!(!world.has(&claim).await);
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_a_stranger_controls_is_not_copied() {
+    let world = World::new().await;
+    // Somebody else's secret is where the managed resource is said to publish its own.
+    let stranger = world
+        .create(json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "stranger",
+            "namespace": "system"}}))
+        .await;
+    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "stranger",
+        "uid": stranger.head().uid.to_string(), "controller": true});
+    world
+        .create(json!({"apiVersion": "v1", "kind": "Secret", "type": "connection.crossplane.io/v1alpha1",
+            "metadata": {"name": "legacy-conn", "namespace": "system", "ownerReferences": [owner]},
+            "data": {"password": "c2VjcmV0"}}))
+        .await;
+    world.store("legacy", json!({})).await;
+    let claim = world.redis("app", json!({"resourceRef": store_ref("legacy")})).await;
+    assert_ne!(world.phase(&claim).await, "Bound");
+    assert!(!world.has(&secret("team", "app-conn")).await);
+}

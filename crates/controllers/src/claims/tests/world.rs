@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use concert_engine::{Engine, Tasks, TokioSpawn};
+use concert_engine::{Authority, Engine, Tasks, TokioSpawn};
 use concert_model::condition;
 use concert_model::{Encoded, GroupKind, Object, ObjectKey, Patch};
 use concert_provider::InProcess;
@@ -19,7 +19,7 @@ use crate::fixtures::PausedClock;
 use crate::gc;
 use crate::managed::event::Notes;
 use crate::managed::metrics::Metrics;
-use crate::managed::registry::{Declaration, Parts, Registry as ManagedRegistry, Settings};
+use crate::managed::registry::{Declaration, Parts, Rank, Registry as ManagedRegistry, Settings};
 
 const SHIPPED: [&str; 7] = [
     include_str!("../../../../../deploy/crds/claims.yaml"),
@@ -72,7 +72,15 @@ impl World {
         let managed = ManagedRegistry::start(parts.clone());
         let provider = Arc::new(Example::new(api.clone()).with_claims(true));
         let connector = Arc::new(InProcess::new(provider));
-        managed.add(Declaration { name: "cloud".into(), connector, kinds: Vec::new() }).unwrap();
+        managed
+            .add(Declaration {
+                name: "cloud".into(),
+                connector,
+                kinds: Vec::new(),
+                allowance: Default::default(),
+                rank: Rank::Configured(0),
+            })
+            .unwrap();
         let claims = registry::start(parts.clone()).unwrap();
         let gc = collector(&local, &parts);
         let world = Self { clock, local, api, notes, claims, _managed: managed, _gc: gc, _tasks: tasks };
@@ -210,7 +218,7 @@ fn parts(local: &Local, clock: &Arc<PausedClock>, tasks: &Tasks, notes: &Arc<Not
         metrics: Metrics::new(),
         environment: Arc::new(|_| None),
         settings: Settings::default(),
-        fence: None,
+        authority: Authority::Alone,
     }
 }
 

@@ -32,7 +32,7 @@ pub fn controller(parts: &Parts, owners: Arc<Owners>) -> Controller {
     Controller::builder(DEFINITIONS, Arc::new(reconciler))
         .objects(definitions.changed(source::except_status))
         .concurrency(4)
-        .fence(parts.fence.clone())
+        .authority(parts.fence.clone().into())
         .build()
 }
 

@@ -31,7 +31,10 @@ pub fn controller(parts: &Parts) -> Controller {
         lifetime: parts.settings.event_lifetime,
         interval: parts.settings.event_interval,
     };
-    Controller::builder(EVENTS, Arc::new(reconciler)).concurrency(1).fence(parts.fence.clone()).build()
+    Controller::builder(EVENTS, Arc::new(reconciler))
+        .concurrency(1)
+        .authority(parts.fence.clone().into())
+        .build()
 }
 
 /// All events, as one item.

@@ -26,7 +26,7 @@ pub fn controller(parts: &Parts) -> Controller {
     Controller::builder(NAMESPACES, Arc::new(reconciler))
         .objects(namespaces.changed(source::except_status))
         .concurrency(4)
-        .fence(parts.fence.clone())
+        .authority(parts.fence.clone().into())
         .build()
 }
 

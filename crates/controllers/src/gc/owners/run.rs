@@ -73,7 +73,7 @@ impl Owners {
     fn controller(self: &Arc<Self>, fence: Option<Fence>) -> Controller {
         Controller::builder(OWNERS, self.clone())
             .objects(Objects::new(Query::all(definitions())))
-            .fence(fence)
+            .authority(fence.into())
             .build()
     }
 

@@ -10,7 +10,7 @@ mod target;
 mod tests;
 mod track;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -121,6 +121,19 @@ impl Configurations {
         Ok(Some(configuration))
     }
 
+    /// The account of an object whose use of it is on record, as long as neither has to be looked at again.
+    /// None inside for an object that needs no account.
+    pub fn remembered(&self, uid: &Uid, of: Option<&ObjectKey>) -> Option<Option<Arc<Configuration>>> {
+        let Some(of) = of else { return Some(None) };
+        let now = self.clock.elapsed();
+        let kept = self.lock();
+        let is_fresh = |it: &Usage| it.of == *of && now.saturating_sub(it.tracked_at) < USAGE_LIFE;
+        // Nothing is on record where nobody counts users.
+        let is_on_record = kept.usages.get(uid).is_none_or(is_fresh);
+        let entry = kept.configurations.get(of).filter(|it| is_on_record && it.is_fresh(now))?;
+        Some(Some(entry.configuration.clone()))
+    }
+
     /// Which configuration `object` means, whether it is there or not; none if the kind declares none or
     /// nobody can tell.
     ///
@@ -143,6 +156,18 @@ impl Configurations {
         let mut kept = self.lock();
         kept.epoch += 1;
         kept.configurations.retain(|config, entry| config != key && entry.secret.as_ref() != Some(key));
+    }
+
+    /// Lets go of the account of `object`, which is about to go itself.
+    ///
+    /// # Errors
+    /// As the store's.
+    pub async fn release(&self, object: &Object, served: &Served, by: &By) -> Result<(), Error> {
+        let kinds: BTreeSet<_> = served.configs.iter().filter_map(|it| it.usage.as_ref()).collect();
+        for kind in kinds {
+            track::release(&*self.store, object, kind, by).await?;
+        }
+        Ok(())
     }
 
     /// Drops what is remembered of an object that is gone. Its usage goes with it.

@@ -91,10 +91,11 @@ async fn a_usage_says_who_uses_what_and_goes_with_its_object() {
     let labels = usage.labels();
     assert_eq!((&*labels[LABEL_CONFIG], &*labels[LABEL_CONFIG_KIND]), ("p", "ProviderConfig"));
     let [owner] = &usage.owners()[..] else { panic!("one owner") };
-    assert!(owner.is_controller() && owner.block_owner_deletion == Some(true) && owner.name == "a");
+    assert!(owner.is_controller() && owner.block_owner_deletion.is_none() && owner.name == "a");
     assert_eq!(usage.get("providerConfigRef"), &json!({"kind": "ProviderConfig", "name": "p"}));
     let resource = json!({"apiVersion": "example.com/v1", "kind": "Bucket", "name": "a"});
     assert_eq!(usage.get("resourceRef"), &resource);
+    assert_eq!(usage.finalizers(), ["finalizer.providerconfigusage.crossplane.io"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -153,9 +154,14 @@ async fn a_usage_is_written_once_and_follows_the_reference() {
     assert_eq!((second.uid(), &*second.labels()[LABEL_CONFIG]), (first.uid(), "q"));
     assert_eq!(second.get("providerConfigRef"), &json!({"kind": "ProviderConfig", "name": "q"}));
 
+    // Whoever deletes it, it stays for as long as it is needed.
     world.store.delete(&second.key().unwrap(), &Delete::default(), &by()).await.unwrap();
-    configurations.of(&object, &served(), &by()).await.unwrap();
-    assert!(usages(&world).await.is_empty());
+    self::configurations(&world).of(&object, &served(), &by()).await.unwrap();
+    assert_eq!(usages(&world).await.len(), 1);
+    for _ in 0..2 {
+        configurations.release(&object, &served(), &by()).await.unwrap();
+        assert!(usages(&world).await.is_empty());
+    }
     tokio::time::advance(USAGE_LIFE).await;
     configurations.of(&object, &served(), &by()).await.unwrap();
     assert_eq!(usages(&world).await.len(), 1);

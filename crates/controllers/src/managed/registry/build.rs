@@ -1,6 +1,7 @@
 //! Puts controllers together.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use concert_engine::{Controller, Durability, Handle, Objects, Source, Tasks};
@@ -12,14 +13,24 @@ use tracing::info;
 use super::super::decide::Rules;
 use super::super::mentions::Mentions;
 use super::super::poll::Poll;
+use super::super::rest::AtRest;
+use super::super::roll::Roll;
 use super::super::run::Managed;
 use super::super::{BOOKKEEPING, CREATION_GRACE, TIMEOUT, predicate, usage};
 use super::claims::Charge;
 use super::placeholder::Placeholder;
 use super::{CONCURRENCY, Registry, Settings, push};
 
-/// What runs: its name, what can be asked of it, and what runs beside it.
-pub(super) type Started = Result<(Arc<str>, Handle, Tasks), String>;
+/// What runs.
+pub(super) struct Launched {
+    pub handle: Handle,
+    /// What runs beside it.
+    pub tasks: Tasks,
+    /// Kinds that it would watch if they were there.
+    pub missing: BTreeSet<GroupKind>,
+}
+
+pub(super) type Started = Result<Launched, String>;
 
 impl Registry {
     pub(super) fn start_placeholder(&self, kind: &GroupKind, why: String) -> Started {
@@ -29,7 +40,7 @@ impl Registry {
         let reconciler = Arc::new(Placeholder { name: name.clone(), why, store, clock });
         let controller = Controller::builder(name, reconciler)
             .objects(Objects::new(Query::all(kind.clone())).changed(predicate::fingerprint))
-            .fence(parts.fence.clone())
+            .authority(parts.authority.clone())
             .build();
         self.launch(controller)
     }
@@ -46,7 +57,7 @@ impl Registry {
                 let (store, recorder) = (parts.store.clone(), parts.recorder.clone());
                 let clock = parts.clock.clone();
                 let controller =
-                    usage::controller(store, clock, recorder, config.kind, usage, parts.fence.clone());
+                    usage::controller(store, clock, recorder, config.kind, usage, parts.authority.clone());
                 self.launch(controller)
             }
             Charge::Managed { provider, served, handshake, .. } => {
@@ -80,7 +91,10 @@ impl Registry {
             configurations: self.0.configurations.clone(),
             recorder: parts.recorder.clone(),
             metrics: parts.metrics.kind(&served.kind),
+            at_rest: AtRest::default(),
             mentions: mentions.clone(),
+            roll: Roll::default(),
+            unsent: Mutex::default(),
         };
         let kind = served.kind.group_kind.clone();
         let concurrency = parts.settings.concurrency.or(served.concurrency).unwrap_or(CONCURRENCY);
@@ -92,38 +106,48 @@ impl Registry {
             .timeout(timeout + BOOKKEEPING + Duration::from_secs(5))
             .poll(interval)
             .relist(Some(parts.settings.relist))
-            .fence(parts.fence.clone());
+            .authority(parts.authority.clone());
         if let Some(work) = &parts.settings.work {
             builder = builder.durability(Durability::Outcomes(work.clone()));
         }
-        for source in self.sources(&kind, served, &mentions).await {
+        let (sources, missing) = self.sources(&kind, served, &mentions).await;
+        for source in sources {
             builder = builder.source(source);
         }
-        let (name, handle, tasks) = self.launch(builder.build())?;
+        let launched = Launched { missing, ..self.launch(builder.build())? };
         if handshake.capabilities.watch {
             let pushing = push::Pushing {
                 connector,
                 kind: served.kind.clone(),
-                handle: handle.clone(),
+                handle: launched.handle.clone(),
                 store: parts.store.clone(),
                 clock: parts.clock.clone(),
                 chance: parts.chance.fork(),
             };
-            push::start(pushing, &tasks);
+            push::start(pushing, &launched.tasks);
         }
-        Ok((name, handle, tasks))
+        Ok(launched)
     }
 
-    /// What else wakes objects of a kind.
-    async fn sources(&self, kind: &GroupKind, served: &Served, mentions: &Arc<Mentions>) -> Vec<Source> {
+    /// What else wakes objects of a kind, and the kinds that would but are not there.
+    async fn sources(
+        &self,
+        kind: &GroupKind,
+        served: &Served,
+        mentions: &Arc<Mentions>,
+    ) -> (Vec<Source>, BTreeSet<GroupKind>) {
         let mut sources = vec![self.0.publisher.source(kind.clone())];
+        let mut missing = BTreeSet::new();
         for owned in &served.owns {
             if self.is_there(owned).await {
                 sources.push(Source::owned(Query::all(owned.group_kind.clone()), kind.clone()));
+            } else {
+                missing.insert(owned.group_kind.clone());
             }
         }
         for watched in &served.watches {
             if !self.is_there(&watched.kind).await {
+                missing.insert(watched.kind.group_kind.clone());
                 continue;
             }
             let mut query = Query::all(watched.kind.group_kind.clone());
@@ -137,7 +161,7 @@ impl Registry {
                 if is_it { mentions.of(&key.name, &key.namespace) } else { Vec::new() }
             }));
         }
-        sources
+        (sources, missing)
     }
 
     /// A source of a kind that is not there would never be ready.
@@ -153,7 +177,7 @@ impl Registry {
 
     fn launch(&self, controller: Controller) -> Started {
         let handle = self.0.parts.engine.start(controller).map_err(|error| error.to_string())?;
-        Ok((handle.name().clone(), handle, self.0.tasks.group()))
+        Ok(Launched { handle, tasks: self.0.tasks.group(), missing: BTreeSet::new() })
     }
 }
 

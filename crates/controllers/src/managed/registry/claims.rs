@@ -82,11 +82,20 @@ pub enum Duty {
 pub struct Claims {
     /// By kind; versions are views of the same objects, so two cannot be reconciled apart.
     pub kinds: BTreeMap<GroupKind, Charge>,
-    /// What cannot be served as declared, in words.
-    pub problems: Vec<String>,
+    /// What cannot be served as declared.
+    pub problems: Vec<Complaint>,
 }
 
-/// Deals the kinds out. The first who asks for a kind keeps it.
+/// A provider does not get what it was declared for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Complaint {
+    /// Which.
+    pub provider: Arc<str>,
+    /// In words.
+    pub why: String,
+}
+
+/// Deals the kinds out to providers, which come by rank. The first who asks for a kind keeps it.
 pub fn claims<'a>(providers: impl Iterator<Item = (&'a Arc<str>, &'a Known)>) -> Claims {
     let mut claims = Claims::default();
     let mut configs = Vec::new();
@@ -109,10 +118,10 @@ pub fn claims<'a>(providers: impl Iterator<Item = (&'a Arc<str>, &'a Known)>) ->
             match claims.kinds.get(&kind) {
                 None => drop(claims.kinds.insert(kind, charge)),
                 Some(Charge::Managed { provider, .. }) => {
-                    let problem = format!(
+                    let why = format!(
                         "{kind} is served by the providers {provider} and {name}: {provider} keeps it"
                     );
-                    claims.problems.push(problem);
+                    claims.problems.push(Complaint { provider: name.clone(), why });
                 }
                 Some(Charge::Config(_)) => {}
             }
@@ -126,10 +135,10 @@ pub fn claims<'a>(providers: impl Iterator<Item = (&'a Arc<str>, &'a Known)>) ->
 
 /// The kinds that one provider is in for.
 fn kinds_of(
-    name: &str,
+    name: &Arc<str>,
     wanted: &[Wanted],
     handshake: Option<&Arc<Handshake>>,
-    problems: &mut Vec<String>,
+    problems: &mut Vec<Complaint>,
 ) -> Vec<Served> {
     let served = handshake.map(|it| it.kinds.as_slice()).unwrap_or_default();
     if wanted.is_empty() {
@@ -144,7 +153,8 @@ fn kinds_of(
             Some(found) => found.clone(),
             None if may_be_silent => Served::new(wanted.kind.clone()),
             None => {
-                problems.push(format!("provider {name} does not serve {}", wanted.kind));
+                let why = format!("provider {name} does not serve {}", wanted.kind);
+                problems.push(Complaint { provider: name.clone(), why });
                 continue;
             }
         };
@@ -202,7 +212,8 @@ mod tests {
         let both =
             deal(&[("a", up(Protocol::V1, &["A"], vec![])), ("b", up(Protocol::V1, &["A", "B"], vec![]))]);
         assert_eq!(names(&both), ["A", "B"]);
-        assert_eq!(both.problems, ["A.example.com is served by the providers a and b: a keeps it"]);
+        let why = "A.example.com is served by the providers a and b: a keeps it".to_owned();
+        assert_eq!(both.problems, [Complaint { provider: "b".into(), why }]);
         assert!(
             matches!(&both.kinds[&kind("A").group_kind], Charge::Managed { provider, .. } if &**provider == "a")
         );
@@ -212,7 +223,8 @@ mod tests {
     fn only_the_older_protocol_may_serve_what_it_does_not_name() {
         assert_eq!(names(&deal(&[("a", up(Protocol::V1Alpha1, &[], vec![wanted("A")]))])), ["A"]);
         let silent = deal(&[("a", up(Protocol::V1, &[], vec![wanted("A")]))]);
-        assert_eq!(silent.problems, ["provider a does not serve example.com/v1, Kind=A"]);
+        let why = "provider a does not serve example.com/v1, Kind=A".to_owned();
+        assert_eq!(silent.problems, [Complaint { provider: "a".into(), why }]);
     }
 
     #[test]

@@ -1,13 +1,15 @@
 //! The controller of definitions: makes what runs match what is defined and served.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use concert_engine::{Failure, Outcome, Reconciler, Request};
-use concert_model::ObjectKey;
+use concert_engine::{Failure, Lane, Outcome, Reconciler, Request};
+use concert_model::{GroupKind, ObjectKey};
 use concert_store::{Error, Store};
 use tracing::{info, warn};
 
+use super::build::Launched;
 use super::gate::{Definition, Want, want};
 use super::{Inner, PATIENCE, Registry, Running};
 
@@ -51,14 +53,19 @@ impl Registry {
             desk.definitions.insert(kind.clone(), key.clone());
             let charge = desk.claims.kinds.get(&kind).cloned();
             let wanted = want(&definition, charge.as_ref(), desk.had_provider.contains(&kind));
-            let running = desk.running.get(key).map(|it| it.want.clone());
+            let running = desk.running.get(key).map(|it| (it.want.clone(), it.missing.clone()));
             (wanted, charge, running)
         };
-        if running.as_ref() == Some(&wanted) {
-            self.lock().idle.remove(&kind);
-            return Outcome::Done;
+        if definition.is_established
+            && let Err(outcome) = self.announce(&kind).await
+        {
+            return outcome;
         }
-        if running.is_some() {
+        if let Some((want, missing)) = running {
+            if want == wanted && !self.has_any(&missing).await {
+                self.lock().idle.remove(&kind);
+                return Outcome::Done;
+            }
             self.stop_running(key).await;
         }
         let started = match (&wanted, charge) {
@@ -77,10 +84,11 @@ impl Registry {
             (Want::Managed { .. } | Want::Config, Some(charge)) => self.start_controller(charge).await,
         };
         match started {
-            Ok((name, handle, tasks)) => {
+            Ok(Launched { handle, tasks, missing }) => {
                 let mut desk = self.lock();
                 desk.idle.remove(&kind);
-                let running = Running { kind, name, want: wanted, handle, tasks };
+                let name = handle.name().clone();
+                let running = Running { kind, name, want: wanted, handle, tasks, missing };
                 desk.running.insert(key.clone(), running);
                 Outcome::Done
             }
@@ -89,6 +97,39 @@ impl Registry {
                 Outcome::Transient(Failure::new(why))
             }
         }
+    }
+
+    /// A kind is there: has those controllers looked at that would have watched it.
+    async fn announce(&self, kind: &GroupKind) -> Result<(), Outcome> {
+        let (keys, handle) = {
+            let desk = self.lock();
+            let missing = desk.running.iter().filter(|(_, it)| it.missing.contains(kind));
+            (missing.map(|(key, _)| key.clone()).collect::<Vec<_>>(), desk.handle.clone())
+        };
+        if keys.is_empty() {
+            return Ok(());
+        }
+        // A server serves a kind some time after it says so.
+        if self.0.parts.store.kind(kind).await.is_err() {
+            return Err(Outcome::Requeue(format!("{kind} is not served yet").into(), None));
+        }
+        for key in keys {
+            if let Some(handle) = &handle
+                && let Err(error) = handle.enqueue(&key, Lane::Event, "watched kind")
+            {
+                tracing::debug!(%error, definition = %key, "cannot look at a definition");
+            }
+        }
+        Ok(())
+    }
+
+    async fn has_any(&self, kinds: &BTreeSet<GroupKind>) -> bool {
+        for kind in kinds {
+            if self.0.parts.store.kind(kind).await.is_ok() {
+                return true;
+            }
+        }
+        false
     }
 
     /// A definition is really gone: so are its objects.
@@ -100,6 +141,7 @@ impl Registry {
         for kind in kinds {
             desk.definitions.remove(&kind);
             desk.idle.remove(&kind);
+            self.0.parts.metrics.remove(&kind);
             info!(%kind, "definition is gone");
         }
     }
@@ -109,6 +151,7 @@ impl Registry {
         if let Some(running) = stopped {
             running.tasks.stop(PATIENCE).await;
             self.0.parts.engine.stop(&running.name, PATIENCE).await;
+            self.0.parts.metrics.forget_objects(&running.kind);
             info!(kind = %running.kind, "controller stopped");
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concert_engine::{Backoff, OnExit, Tasks};
-use concert_provider::{Call, Connector, Handshake};
+use concert_provider::{Call, Connector, Error, Handshake};
 use tracing::{info, warn};
 
 use super::Registry;
@@ -13,8 +13,9 @@ use super::claims::State;
 /// How long a provider may take to introduce itself.
 const HANDSHAKE: Duration = Duration::from_secs(30);
 
-/// Between tries to reach it.
-const RETRY: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(30) };
+/// Between tries to reach it. The dialler pauses about as long by itself, and a try that comes in its pause
+/// fails at once, so what is back is found after twice this at most.
+const RETRY: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(2) };
 
 /// After so long its objects say that it cannot be reached. A restart of a provider takes less, and
 /// would otherwise cost two writes on each object.
@@ -49,17 +50,34 @@ impl Life {
             self.registry.came(&self.name, handshake);
             self.connector.lost().await;
             if !restarts {
-                warn!(provider = %self.name, "connection lost; its controllers stay");
-                // The connector connects again by itself; what it serves is not asked again.
-                return std::future::pending().await;
+                return self.stay().await;
             }
             warn!(provider = %self.name, "connection lost; its controllers stop until it is back");
             self.registry.went(&self.name, "the connection was lost", false);
         }
     }
 
+    /// The connection was lost and the controllers stay: says when it is lost and when it is back. What the
+    /// provider serves is what it said first, whatever it answers now.
+    async fn stay(&self) {
+        loop {
+            warn!(provider = %self.name, "connection lost; its controllers stay");
+            self.registry.stumbled(&self.name, Some("the connection was lost"));
+            self.reach(|error, _| self.registry.stumbled(&self.name, Some(&error.message))).await;
+            info!(provider = %self.name, "provider is back");
+            self.registry.stumbled(&self.name, None);
+            self.connector.lost().await;
+        }
+    }
+
     /// Tries until the provider has introduced itself.
     async fn introduce(&self) -> Handshake {
+        self.reach(|error, is_long| self.registry.went(&self.name, &error.message, is_long)).await
+    }
+
+    /// Tries until the provider answers. `failed` hears of each failure, and whether they have gone on for
+    /// long.
+    async fn reach(&self, failed: impl Fn(&Error, bool)) -> Handshake {
         let parts = &self.registry.0.parts;
         let (began, mut failures) = (parts.clock.elapsed(), 0);
         loop {
@@ -70,8 +88,7 @@ impl Life {
                     if failures == 1 || failures % 10 == 0 {
                         warn!(provider = %self.name, %error, failures, "provider does not answer");
                     }
-                    let is_long = parts.clock.elapsed().saturating_sub(began) >= LONG;
-                    self.registry.went(&self.name, &error.message, is_long);
+                    failed(&error, parts.clock.elapsed().saturating_sub(began) >= LONG);
                 }
             }
             let left = (began + LONG).saturating_sub(parts.clock.elapsed());
@@ -101,6 +118,14 @@ impl Registry {
             };
             provider.known.state = State::Down { why: why.to_owned(), is_long, last };
         });
+    }
+
+    /// A provider whose controllers stay does not answer for this reason, or answers again.
+    fn stumbled(&self, name: &str, why: Option<&str>) {
+        let mut desk = self.lock();
+        if let Some((_, provider)) = desk.providers.iter_mut().find(|(it, _)| **it == *name) {
+            provider.outage = why.map(str::to_owned);
+        }
     }
 
     fn change(&self, name: &str, change: impl FnOnce(&mut super::Provider)) {

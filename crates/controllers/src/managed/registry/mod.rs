@@ -17,11 +17,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use concert_engine::{Controller, Engine, Handle, Lane, Objects, Tasks};
-use concert_model::{GroupKind, ObjectKey};
+use concert_engine::{Authority, Controller, Engine, Handle, Lane, Objects, Tasks};
+use concert_model::{GroupKind, ObjectKey, Timestamp};
 use concert_provider::{Connector, Handshake};
-use concert_store::{Chance, Clock, Fence, Query, Store, Work};
+use concert_store::{Chance, Clock, Query, Store, Work};
 
+use super::allowance::Allowance;
 use super::config::Configurations;
 use super::connection::Publisher;
 use super::event::Recorder;
@@ -61,8 +62,8 @@ pub struct Parts {
     pub environment: Environment,
     /// What people have set.
     pub settings: Settings,
-    /// The claim of this process, if it leads.
-    pub fence: Option<Fence>,
+    /// On which objects this process works, and under which claim.
+    pub authority: Authority,
 }
 
 /// What people may set. None means: what the provider says, else the default.
@@ -112,6 +113,20 @@ pub struct Declaration {
     pub connector: Arc<dyn Connector>,
     /// The kinds it is to serve; all that it names if empty.
     pub kinds: Vec<Wanted>,
+    /// How often it may be called.
+    pub allowance: Allowance,
+    /// Where it stands among the others.
+    pub rank: Rank,
+}
+
+/// Which of two providers keeps a kind that both claim: the lesser. It depends on what was declared and not
+/// on who was heard of first, so that a restart changes nothing.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rank {
+    /// The configuration names it, in this place.
+    Configured(usize),
+    /// An object declares it, since then; names decide between those of one moment.
+    Declared(Timestamp),
 }
 
 /// The name is taken.
@@ -143,7 +158,7 @@ struct Inner {
 /// What changes.
 #[derive(Default)]
 struct Desk {
-    /// In the order in which they were declared.
+    /// By rank: who comes first keeps what two claim.
     providers: Vec<(Arc<str>, Provider)>,
     claims: Claims,
     /// Definitions by the kind they define.
@@ -162,6 +177,19 @@ struct Provider {
     connector: Arc<dyn Connector>,
     tasks: Tasks,
     epochs: u64,
+    rank: Rank,
+    /// Why it does not answer although its controllers run.
+    outage: Option<String>,
+}
+
+impl Provider {
+    /// What it said of itself; why it cannot be asked, if it cannot.
+    fn standing(&self) -> Result<&Arc<Handshake>, &str> {
+        match (&self.known.state, &self.outage) {
+            (State::Down { why, .. }, _) | (_, Some(why)) => Err(why),
+            (State::Up { handshake, .. }, None) => Ok(handshake),
+        }
+    }
 }
 
 /// A controller that runs for a kind.
@@ -172,6 +200,8 @@ struct Running {
     handle: Handle,
     /// What pushes changes to it.
     tasks: Tasks,
+    /// Kinds that it would watch if they were there.
+    missing: BTreeSet<GroupKind>,
 }
 
 impl Registry {
@@ -196,7 +226,7 @@ impl Registry {
             .objects(Objects::new(Query::all(definitions)))
             .concurrency(2)
             .relist(Some(registry.0.parts.settings.relist))
-            .fence(registry.0.parts.fence.clone())
+            .authority(registry.0.parts.authority.everywhere())
             .build();
         match registry.0.parts.engine.start(controller) {
             Ok(handle) => registry.lock().handle = Some(handle),
@@ -212,6 +242,8 @@ impl Registry {
     pub fn add(&self, declaration: Declaration) -> Result<(), TakenError> {
         let name = declaration.name.clone();
         let tasks = self.0.tasks.group();
+        let Parts { clock, authority, .. } = &self.0.parts;
+        let connector = declaration.allowance.meter(&name, declaration.connector, clock, authority);
         {
             let mut desk = self.lock();
             if desk.providers.iter().any(|(it, _)| *it == name) {
@@ -219,12 +251,14 @@ impl Registry {
             }
             let state = State::Down { why: "it has not answered yet".into(), is_long: false, last: None };
             let known = Known { wanted: declaration.kinds, state };
-            let connector = declaration.connector.clone();
-            let provider = Provider { known, connector, tasks: tasks.clone(), epochs: 0 };
-            desk.providers.push((name.clone(), provider));
+            let (tasks, rank) = (tasks.clone(), declaration.rank);
+            let place = desk.providers.partition_point(|(other, it)| (&it.rank, other) < (&rank, &name));
+            let provider =
+                Provider { known, connector: connector.clone(), tasks, epochs: 0, rank, outage: None };
+            desk.providers.insert(place, (name.clone(), provider));
         }
         self.deal();
-        life::start(self, name, declaration.connector, &tasks);
+        life::start(self, name, connector, &tasks);
         Ok(())
     }
 
@@ -256,10 +290,14 @@ impl Registry {
     pub fn provider(&self, name: &str) -> Option<Result<Arc<Handshake>, String>> {
         let desk = self.lock();
         let (_, provider) = desk.providers.iter().find(|(it, _)| **it == *name)?;
-        Some(match &provider.known.state {
-            State::Up { handshake, .. } => Ok(handshake.clone()),
-            State::Down { why, .. } => Err(why.clone()),
-        })
+        Some(provider.standing().cloned().map_err(str::to_owned))
+    }
+
+    /// What a provider was declared for and does not get, in words.
+    pub fn complaints(&self, name: &str) -> Vec<String> {
+        let desk = self.lock();
+        let of_it = desk.claims.problems.iter().filter(|it| *it.provider == *name);
+        of_it.map(|it| it.why.clone()).collect()
     }
 
     /// The connector of the provider in charge of a kind, and what that says of it.
@@ -276,12 +314,12 @@ impl Registry {
         let desk = self.lock();
         let mut problems = Vec::new();
         for (name, provider) in &desk.providers {
-            if let State::Down { why, .. } = &provider.known.state {
-                problems.push(Problem { subject: format!("provider {name}"), why: why.clone() });
+            if let Err(why) = provider.standing() {
+                problems.push(Problem { subject: format!("provider {name}"), why: why.to_owned() });
             }
         }
         let conflicts = desk.claims.problems.iter();
-        problems.extend(conflicts.map(|why| Problem { subject: "providers".into(), why: why.clone() }));
+        problems.extend(conflicts.map(|it| Problem { subject: "providers".into(), why: it.why.clone() }));
         for (kind, charge) in &desk.claims.kinds {
             let why = match (desk.definitions.get(kind), desk.idle.get(kind)) {
                 (None, _) => "there is no definition of it".to_owned(),
@@ -315,7 +353,9 @@ impl Registry {
         let stops = names.iter().map(|name| self.0.parts.engine.stop(name, patience));
         futures_util::future::join_all(stops).await;
         let mut desk = self.lock();
-        desk.running.clear();
+        for running in std::mem::take(&mut desk.running).into_values() {
+            self.0.parts.metrics.forget_objects(&running.kind);
+        }
         desk.handle = None;
     }
 
@@ -324,7 +364,7 @@ impl Registry {
         let mut desk = self.lock();
         let dealt = claims(desk.providers.iter().map(|(name, it)| (name, &it.known)));
         for problem in dealt.problems.iter().filter(|it| !desk.claims.problems.contains(it)) {
-            tracing::warn!(%problem, "a kind cannot be served as declared");
+            tracing::warn!(problem = %problem.why, "a kind cannot be served as declared");
         }
         let changed: Vec<GroupKind> = {
             let kinds: BTreeSet<&GroupKind> = dealt.kinds.keys().chain(desk.claims.kinds.keys()).collect();

@@ -5,19 +5,19 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use concert_engine::{Controller, Objects, Outcome, Reconciler, Request, Source, source};
+use concert_engine::{Authority, Controller, Objects, Outcome, Reconciler, Request, Source, source};
 use concert_model::{Encoded, GroupVersionKind, LabelSelector, Object, ObjectKey};
-use concert_store::{By, Clock, Delete, Error, Fence, PageRequest, Query, Store};
+use concert_store::{By, Clock, Delete, Error, PageRequest, Query, Store};
 
 use super::super::connection::scope::Scope;
 use super::super::event::{Event, Recorder};
 use super::super::vocabulary::config::{
-    FINALIZER, IN_USE_MESSAGE, LABEL_CONFIG, LABEL_CONFIG_KIND, USAGE_ACCOUNTING,
+    FINALIZER, IN_USE_MESSAGE, LABEL_CONFIG, LABEL_CONFIG_KIND, USAGE_ACCOUNTING, USAGE_FINALIZER,
 };
 use super::decide::{Step, decide};
 
-/// Until the next try after a failure.
-const RETRY: Duration = Duration::from_secs(30);
+/// Until the next try after a failure, or the next look at a usage that is to go.
+pub(super) const RETRY: Duration = Duration::from_secs(30);
 
 /// How long one pass may take.
 const TIMEOUT: Duration = Duration::from_secs(120);
@@ -62,20 +62,27 @@ impl UsageReconciler {
     }
 
     async fn pass(&self, key: &ObjectKey, by: &By) -> Result<Outcome, Error> {
-        let mut config = match self.store.get(key).await {
-            Ok(config) => config.decode(),
-            Err(Error::NotFound { .. }) => {
-                self.lock().remove(key);
-                return Ok(Outcome::Done);
-            }
-            Err(other) => return Err(other),
-        };
         if let Some(wait) = self.pause(key) {
             return Ok(Outcome::After(wait));
         }
-        let users = self.count(&config, by).await?;
+        let config = match self.store.get(key).await {
+            Ok(config) => Some(config.decode()),
+            Err(Error::NotFound { .. }) => None,
+            Err(other) => return Err(other),
+        };
+        let users = match self.count(key, by).await {
+            // Where there is no such kind any more, nobody can be using anything.
+            Err(Error::UnknownKind { .. }) => Users::default(),
+            counted => counted?,
+        };
+        let Some(mut config) = config else {
+            // Whoever names a configuration that is not there is on record all the same, and nobody else
+            // lets go of what is left of it.
+            self.lock().remove(key);
+            return Ok(users.rest());
+        };
         for _ in 0..STEPS_MAX {
-            let written = match decide(&config, users, self.clock.now()) {
+            let written = match decide(&config, users.count, self.clock.now()) {
                 Step::AddFinalizer => {
                     config.add_finalizer(FINALIZER);
                     self.store.update(config, by).await?
@@ -94,7 +101,7 @@ impl UsageReconciler {
                     if is_blocked {
                         self.warn(key, &config);
                     }
-                    return Ok(Outcome::Done);
+                    return Ok(users.rest());
                 }
             };
             config = written.decode();
@@ -114,22 +121,23 @@ impl UsageReconciler {
         None
     }
 
-    /// Counts usages that have a controller. Those that lost it, as in a restored backup, are deleted: they
-    /// are stale, or will be made again.
-    async fn count(&self, config: &Object, by: &By) -> Result<usize, Error> {
+    /// Counts usages that have a controller. Those that lost it, as in a restored backup, or that are left of
+    /// one that went without a word, are deleted: they are stale, or will be made again.
+    async fn count(&self, config: &ObjectKey, by: &By) -> Result<Users, Error> {
         let kind = &self.usage.group_kind;
         let mut query =
-            Query::all(kind.clone()).with_labels(LabelSelector::label(LABEL_CONFIG, config.name()));
-        if !config.namespace().is_empty() && self.store.kind(kind).await?.is_namespaced {
-            query = query.in_namespace(config.namespace());
+            Query::all(kind.clone()).with_labels(LabelSelector::label(LABEL_CONFIG, &config.name));
+        if !config.namespace.is_empty() && self.store.kind(kind).await?.is_namespaced {
+            query = query.in_namespace(&*config.namespace);
         }
         let mut page = PageRequest { limit: Some(PAGE_OBJECTS_MAX), token: None };
-        let mut users = 0;
+        let mut users = Users::default();
         loop {
             let listed = self.store.list(&query, &page).await?;
             for usage in listed.items.iter().filter(|it| self.is_of_kind(it)) {
-                if usage.head().owners.iter().any(concert_model::OwnerReference::is_controller) {
-                    users += 1;
+                if self.has_user(usage).await? {
+                    users.count += 1;
+                    users.is_leaving |= usage.head().deleted_at.is_some();
                 } else {
                     self.delete(usage, by).await?;
                 }
@@ -141,9 +149,42 @@ impl UsageReconciler {
         }
     }
 
+    /// Whether a usage has a controller. One that is to go may only say so.
+    async fn has_user(&self, usage: &Encoded) -> Result<bool, Error> {
+        let mut owners = usage.head().owners.iter();
+        let Some(owner) = owners.find(|it| it.is_controller()) else { return Ok(false) };
+        let Ok(kind) = GroupVersionKind::parse(&owner.api_version, &owner.kind) else { return Ok(true) };
+        if usage.head().deleted_at.is_none() {
+            return Ok(true);
+        }
+        let kind = kind.group_kind;
+        let key = match self.store.kind(&kind).await {
+            Ok(it) if it.is_namespaced => {
+                ObjectKey::namespaced(kind, usage.key().namespace.clone(), owner.name.as_str())
+            }
+            Ok(_) => ObjectKey::cluster(kind, owner.name.as_str()),
+            Err(Error::UnknownKind { .. }) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        match self.store.get(&key).await {
+            Ok(found) => Ok(found.head().uid == owner.uid),
+            Err(Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Deletes a usage that nobody will let go.
     async fn delete(&self, usage: &Encoded, by: &By) -> Result<(), Error> {
         // Only in this state: it may be given its controller back at this very moment.
-        let (uid, version) = (usage.head().uid.clone(), usage.resource_version().clone());
+        let (uid, mut version) = (usage.head().uid.clone(), usage.resource_version().clone());
+        let mut freed = usage.decode();
+        if freed.remove_finalizer(USAGE_FINALIZER) {
+            match self.store.update(freed, by).await {
+                Ok(written) => version = written.resource_version().clone(),
+                Err(Error::NotFound { .. }) => return Ok(()),
+                Err(other) => return Err(other),
+            }
+        }
         let options = Delete { uid: Some(uid), resource_version: Some(version), ..Delete::default() };
         match self.store.delete(usage.key(), &options, by).await {
             Ok(_) | Err(Error::NotFound { .. }) => Ok(()),
@@ -176,6 +217,22 @@ impl UsageReconciler {
     }
 }
 
+/// Who uses a configuration.
+#[derive(Clone, Copy, Default)]
+struct Users {
+    count: usize,
+    /// Whether a usage is to go whose user is still there.
+    is_leaving: bool,
+}
+
+impl Users {
+    /// Nothing more to do now. That the user of a usage has gone is no change of the usage: somebody has to
+    /// look.
+    fn rest(self) -> Outcome {
+        if self.is_leaving { Outcome::After(RETRY) } else { Outcome::Done }
+    }
+}
+
 #[async_trait]
 impl Reconciler for UsageReconciler {
     async fn reconcile(&self, request: Request) -> Outcome {
@@ -193,14 +250,14 @@ impl Reconciler for UsageReconciler {
 }
 
 /// The controller of a kind of configuration: it looks when one changes, and when a usage of one comes or
-/// goes. Its writes carry `fence`.
+/// goes. It works under `authority`.
 pub fn controller(
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     recorder: Arc<dyn Recorder>,
     config: GroupVersionKind,
     usage: GroupVersionKind,
-    fence: Option<Fence>,
+    authority: Authority,
 ) -> Controller {
     let scope = Scope::new(store.clone(), config.group_kind.clone());
     let objects = Objects::new(Query::all(config.group_kind.clone())).changed(source::except_status);
@@ -215,6 +272,6 @@ pub fn controller(
         .objects(objects)
         .source(Source::mapped(usages, map).because("usage"))
         .timeout(TIMEOUT)
-        .fence(fence)
+        .authority(authority)
         .build()
 }

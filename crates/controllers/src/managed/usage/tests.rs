@@ -6,10 +6,11 @@ use concert_model::{Object, ObjectKey};
 use concert_store::{Chance, Delete, Error};
 use serde_json::{Value, json};
 
+use super::run::RETRY;
 use super::*;
 use crate::managed::connection::fixtures::{World, by, gvk, quiet};
 use crate::managed::event::Notes;
-use crate::managed::vocabulary::config::{FINALIZER, LABEL_CONFIG, LABEL_CONFIG_KIND};
+use crate::managed::vocabulary::config::{FINALIZER, LABEL_CONFIG, LABEL_CONFIG_KIND, USAGE_FINALIZER};
 
 /// A controller for a kind of configuration, which runs.
 struct Running {
@@ -25,7 +26,8 @@ impl Running {
         world.create(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "far"}})).await;
         let usage = gvk("ProviderConfigUsage");
         let (store, clock) = (world.store.clone(), world.clock.clone());
-        let controller = controller(store, clock, notes.clone(), gvk(kind), usage, None);
+        let controller =
+            controller(store, clock, notes.clone(), gvk(kind), usage, concert_engine::Authority::Alone);
         let engine =
             Engine::new(world.store.clone(), world.clock.clone(), Chance::seeded(1), world.tasks.clone());
         let handle = engine.start(controller).unwrap();
@@ -150,4 +152,91 @@ async fn users_that_come_together_are_counted_together() {
     // The first is counted at once, the others together when the pause is over.
     assert_eq!(running.world.get(&running.config).await.status()["users"], json!(1));
     assert_eq!(running.users().await, json!(20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_usage_that_is_to_go_counts_as_long_as_its_user_is_there() {
+    let running = Running::start("ProviderConfig").await;
+    let user = running.world.object("Bucket", "b", json!({"metadata": {"namespace": "default"}})).await;
+    let owner = json!([{"apiVersion": "example.com/v1", "kind": "Bucket", "name": "b", "uid": user.uid(),
+        "controller": true}]);
+    let labels = json!({LABEL_CONFIG: "p", LABEL_CONFIG_KIND: "ProviderConfig"});
+    let metadata = json!({"namespace": "default", "labels": labels, "ownerReferences": owner,
+        "finalizers": [USAGE_FINALIZER]});
+    let usage = running.world.object("ProviderConfigUsage", "u", json!({"metadata": metadata})).await;
+    let usage = usage.key().unwrap();
+    // A foreground deletion takes what is owned first.
+    running.delete(&usage).await;
+    assert_eq!(running.users().await, json!(1));
+    running.delete(&user.key().unwrap()).await;
+    // Its user has gone without letting it go: the next look finds that out.
+    let mut config = running.world.get(&running.config).await;
+    config.set_annotation("look", "again");
+    running.world.store.update(config, &by()).await.unwrap();
+    assert_eq!(running.users().await, json!(0));
+    assert!(running.world.store.get(&usage).await.is_err());
+}
+
+/// A usage of the configuration `p` by a Bucket, held as a reconciler holds it.
+async fn held(running: &Running) -> (Object, ObjectKey) {
+    let user = running.world.object("Bucket", "b", json!({"metadata": {"namespace": "default"}})).await;
+    let owner = json!([{"apiVersion": "example.com/v1", "kind": "Bucket", "name": "b", "uid": user.uid(),
+        "controller": true}]);
+    let labels = json!({LABEL_CONFIG: "p", LABEL_CONFIG_KIND: "ProviderConfig"});
+    let metadata = json!({"namespace": "default", "labels": labels, "ownerReferences": owner,
+        "finalizers": [USAGE_FINALIZER]});
+    let usage = running.world.object("ProviderConfigUsage", "u", json!({"metadata": metadata})).await;
+    (user, usage.key().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_usage_that_is_to_go_is_looked_at_until_its_user_has_gone() {
+    let running = Running::start("ProviderConfig").await;
+    let (user, usage) = held(&running).await;
+    running.delete(&usage).await;
+    assert_eq!(running.users().await, json!(1));
+    running.delete(&user.key().unwrap()).await;
+    tokio::time::advance(RETRY).await;
+    assert_eq!(running.users().await, json!(0));
+    assert!(running.world.store.get(&usage).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_usage_of_what_is_not_there_goes_with_its_user() {
+    let running = Running::start("ProviderConfig").await;
+    running.delete(&running.config).await;
+    running.settle().await;
+    assert!(running.world.store.get(&running.config).await.is_err());
+    let (user, usage) = held(&running).await;
+    running.settle().await;
+    assert!(running.world.store.get(&usage).await.is_ok(), "its user is there");
+    running.delete(&usage).await;
+    running.settle().await;
+    assert!(running.world.store.get(&usage).await.is_ok(), "its user is still there");
+    running.delete(&user.key().unwrap()).await;
+    tokio::time::advance(RETRY).await;
+    running.settle().await;
+    assert!(running.world.store.get(&usage).await.is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn when_the_kind_of_usages_goes_first_nobody_is_held() {
+    let running = Running::start("ProviderConfig").await;
+    let usage = running.usage("default", "a", "ProviderConfig", true).await;
+    assert_eq!(running.users().await, json!(1));
+    running.delete(&running.config).await;
+    running.settle().await;
+    // As the collector does it: the objects first, then the definition.
+    let definition = ObjectKey::cluster(
+        concert_model::GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition"),
+        "providerconfigusages.example.com",
+    );
+    running.delete(&definition).await;
+    running.delete(&usage.key().unwrap()).await;
+    let mut terminating = running.world.get(&definition).await;
+    terminating.set_metadata("finalizers", json!([]));
+    running.world.store.update(terminating, &by()).await.unwrap();
+    running.settle().await;
+    running.settle().await;
+    assert!(running.world.store.get(&running.config).await.is_err());
 }

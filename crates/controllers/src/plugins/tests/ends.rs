@@ -1,6 +1,9 @@
 //! How runs end, whole: what is in the object, in history, and when the next run is.
 
-use concert_engine::Phase as Stage;
+use std::time::Duration;
+
+use concert_engine::workers::Report;
+use concert_engine::{Phase as Stage, Wait};
 use concert_model::no8s::{Phase, Resource};
 use serde_json::json;
 
@@ -180,4 +183,59 @@ async fn what_was_made_while_its_deletion_came_is_not_forgotten() {
     assert!(!world.is_gone(1).await, "it must be unmade first");
     let item = world.one().await;
     assert!(item.object.deleted_at().is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_something_looks_again_in_time_whatever_happens() {
+    let world = World::new().await;
+    for id in [1, 2] {
+        world.create(id).await;
+    }
+    world.pass(1).await;
+    let mut claimed = world.claim("h", 2).await;
+    claimed.sort_by(|a, b| a.item.cmp(&b.item));
+    world.do_well(&claimed[0]).await.unwrap();
+    let waits = vec![Wait::condition_of(&world.stored(1).await, "Never")];
+    let report = Report {
+        success: Some(true),
+        waits,
+        requeue_after: Some(Duration::from_secs(30)),
+        ..Report::default()
+    };
+    world.say(&claimed[1], Phase::Reconciling, None).await.unwrap();
+    world.board.finish("dns_record", &claimed[1].item, claimed[1].fence, report).await.unwrap();
+    world.pass(28).await;
+    assert!(world.claim("h", 2).await.is_empty());
+    world.pass(4).await;
+    assert_eq!(&*world.one().await.item, "2");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_failed_for_good_is_not_tried_again_until_it_changes() {
+    let world = World::new().await;
+    world.create(1).await;
+    let item = world.one().await;
+    let terminal = [("error_class".to_owned(), json!("terminal"))];
+    let report = Report {
+        success: Some(false),
+        message: "no such zone".into(),
+        details: terminal.into_iter().collect(),
+        ..Report::default()
+    };
+    world.board.finish("dns_record", &item.item, item.fence, report.clone()).await.unwrap();
+    let object = world.get(1).await;
+    assert_eq!((Resource(&object).phase(), Resource(&object).next()), (Phase::Failed, None));
+    world.pass(4 * 3600).await;
+    assert!(world.claim("h", 1).await.is_empty());
+    world.change(1).await;
+    world.pass(1).await;
+    let item = world.one().await;
+    world.board.finish("dns_record", &item.item, item.fence, report.clone()).await.unwrap();
+    // To go is to be tried again.
+    world.delete(1).await;
+    world.pass(1).await;
+    let item = world.one().await;
+    world.board.finish("dns_record", &item.item, item.fence, report).await.unwrap();
+    world.pass(300).await;
+    assert_eq!(world.claim("h", 1).await.len(), 1);
 }

@@ -98,6 +98,11 @@ impl World {
         self.store.get(&key(id)).await.unwrap().decode()
     }
 
+    /// The same, at rest.
+    pub async fn stored(&self, id: u64) -> concert_model::Encoded {
+        self.store.get(&key(id)).await.unwrap()
+    }
+
     pub async fn is_gone(&self, id: u64) -> bool {
         matches!(self.store.get(&key(id)).await, Err(Error::NotFound { .. }))
     }

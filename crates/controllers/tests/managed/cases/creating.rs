@@ -10,8 +10,9 @@ use concert_engine::Outcome;
 use concert_provider::{Class, Created, Delta, Error};
 use serde_json::json;
 
-use crate::bench::{Bench, all_well, boom, conflict, polled, retry};
+use crate::bench::{Bench, POLL, all_well, boom, conflict, polled, requeue, retry};
 use crate::faulty::{Trouble, Verb, forbidden, unavailable};
+use crate::line::At;
 use crate::scripted::absent;
 use crate::stores::Subject;
 
@@ -115,9 +116,26 @@ pub async fn begins_once_when_the_answer_to_the_intent_is_lost(subject: &Subject
     assert_eq!(bench.reconcile().await, conflict());
     assert!(bench.has_token().await && bench.provider.tokens().is_empty());
     bench.forget();
+    bench.restart();
     assert_eq!(bench.reconcile().await, polled());
     assert_eq!(bench.calls(), ["lookup", "observe", "create", "observe"]);
     assert_eq!((bench.conditions().await, bench.provider.things().len()), (all_well(1), 1));
+}
+
+pub async fn is_not_in_doubt_where_it_was_never_sent(subject: &Subject) {
+    for can_look_up in [true, false] {
+        let mut bench = Bench::new(subject).await;
+        bench.managed.rules.can_look_up = can_look_up;
+        bench.declare(json!({})).await;
+        bench.store.trouble(Verb::Update, bench.kind(), 1, Trouble::LosesAnswer);
+        assert_eq!(bench.reconcile().await, conflict());
+        assert!(bench.has_token().await && bench.provider.tokens().is_empty());
+        bench.forget();
+        // The same process knows that it sent nothing, and need not ask.
+        assert_eq!(bench.reconcile().await, polled());
+        assert_eq!(bench.calls(), ["observe", "create", "observe"]);
+        assert_eq!((bench.conditions().await, bench.provider.things().len()), (all_well(1), 1));
+    }
 }
 
 pub async fn that_fails_is_written_down_and_tried_again(subject: &Subject) {
@@ -144,4 +162,49 @@ pub async fn that_meets_a_conflict_is_tried_again_silently(subject: &Subject) {
     assert_eq!((bench.events(), bench.conditions().await), (vec![], vec![]));
     assert!(bench.annotation(CREATE_FAILED).await.is_some() && !bench.has_token().await);
     assert_eq!(bench.reconcile().await, polled());
+}
+
+pub async fn does_not_begin_where_nobody_is_connected(subject: &Subject) {
+    let bench = Bench::new(subject).await;
+    bench.declare_ready(json!({})).await;
+    assert_eq!(bench.reconcile().await, polled());
+    bench.clock.advance(60);
+    bench.provider.remove("thing-1");
+    // The glance that finds it gone says goodbye; the pass that is to make it again is not let in.
+    bench.line.breaks(At::Disconnect, boom());
+    bench.line.breaks(At::Connect, boom());
+    assert_eq!(bench.poll().await, retry("connect failed: boom"));
+    assert!(!bench.has_token().await && bench.provider.things().is_empty());
+    assert_eq!(bench.reconcile().await, polled());
+    assert_eq!((bench.conditions().await, bench.provider.things().len()), (all_well(1), 1));
+}
+
+pub async fn does_not_begin_with_too_little_time_left(subject: &Subject) {
+    let bench = Bench::new(subject).await;
+    bench.declare(json!({})).await;
+    let clock = bench.clock.clone();
+    bench.line.while_observing(move || clock.advance(55));
+    let why = "too little time was left to create it: the provider is slow to say what is there";
+    assert_eq!(bench.reconcile().await, requeue(why));
+    assert_eq!(bench.conditions().await, [format!("Ready=False/Creating@1: {why}")]);
+    assert_eq!((bench.calls(), bench.has_token().await), (vec!["observe"], false));
+    bench.line.while_observing(|| ());
+    assert_eq!(bench.reconcile().await, polled());
+    assert_eq!((bench.conditions().await, bench.provider.things().len()), (all_well(1), 1));
+}
+
+pub async fn does_not_begin_with_what_the_provider_refuses(subject: &Subject) {
+    let bench = Bench::new(subject).await;
+    bench.declare(json!({})).await;
+    let refusal = || Err(Error::new(Class::Terminal, "spec.forProvider.size: must be even"));
+    bench.provider.script(|script| script.validate.push_back(refusal()));
+    assert_eq!(bench.reconcile().await, Outcome::Poll(POLL * 10));
+    let text = "create failed: spec.forProvider.size: must be even";
+    let said = ["Ready=False/Creating@1".to_owned(), format!("Synced=False/ReconcileError@1: {text}")];
+    assert_eq!(bench.conditions().await, said);
+    assert_eq!(bench.events(), [format!("CannotCreateExternalResource: {text}")]);
+    assert_eq!((bench.calls(), bench.writes()), (vec!["observe"], vec![Verb::Status]));
+    assert!(bench.annotation(CREATE_PENDING).await.is_none());
+    assert_eq!(bench.reconcile().await, polled());
+    assert_eq!((bench.conditions().await, bench.provider.things().len()), (all_well(1), 1));
 }

@@ -3,10 +3,12 @@
 use std::time::Duration;
 
 use concert_engine::Outcome;
-use concert_provider::{Class, Deleted, Error};
+use concert_model::{GroupKind, Object, ObjectKey};
+use concert_provider::{Class, ConfigKind, Deleted, Error};
 use serde_json::json;
 
-use crate::bench::{Bench, boom, conflict, on_change, polled, requeue, retry};
+use crate::bench::{Bench, boom, cluster_thing, conflict, on_change, polled, requeue, retry, user};
+use crate::definition::{define, definition, unique};
 use crate::faulty::{Verb, unavailable};
 use crate::scripted::seen;
 use crate::stores::Subject;
@@ -111,4 +113,34 @@ pub async fn leaves_alone_what_never_was_ours(subject: &Subject) {
     bench.delete().await;
     assert_eq!(bench.reconcile().await, on_change());
     assert_eq!((bench.calls(), bench.writes(), bench.events()), (vec![], vec![], vec![]));
+}
+
+pub async fn keeps_its_account_until_the_object_has_gone(subject: &Subject) {
+    let mut bench = Bench::new(subject).await;
+    let usages = GroupKind::new(&*bench.kind().group, "ThingUsage");
+    let account = cluster_thing();
+    define(&bench.direct, definition(&account.group_kind, false, true)).await;
+    define(&bench.direct, definition(&usages, true, true)).await;
+    bench.managed.rules.served.configs =
+        vec![ConfigKind { kind: account.clone(), usage: Some(usages.at_version("v1")) }];
+    let name = unique("account");
+    let mut config = Object::new(&account, "", &name);
+    config.set("spec", json!({"credentials": {"source": "None"}}));
+    bench.direct.create(config, &user()).await.unwrap();
+    let reference = json!({"spec": {"providerConfigRef": {"kind": "ClusterThing", "name": name}}});
+    let uid = bench.declare_ready(reference).await.uid().unwrap();
+    let usage = ObjectKey::namespaced(usages, bench.key.namespace.clone(), &*uid.0);
+    bench.delete().await;
+    bench.store.fail(Verb::Update, bench.kind(), 1, unavailable);
+    bench.reconcile().await;
+    let is_held = async || !bench.direct.get(&usage).await.unwrap().decode().finalizers().is_empty();
+    assert!(!bench.is_gone().await && is_held().await);
+    bench.clock.advance(60);
+    assert_eq!(bench.reconcile().await, Outcome::Done);
+    assert!(bench.is_gone().await);
+    match bench.direct.get(&usage).await {
+        Ok(left) => assert!(left.decode().finalizers().is_empty()),
+        // Where what is owned is collected it has gone with its last finalizer.
+        Err(error) => assert!(matches!(error, concert_store::Error::NotFound { .. }), "{error}"),
+    }
 }

@@ -11,6 +11,7 @@ pub mod observing;
 pub mod orphaning;
 pub mod outcomes;
 pub mod pausing;
+pub mod planning;
 pub mod policies;
 pub mod polling;
 pub mod publishing;

@@ -2,9 +2,10 @@
 
 use concert_controllers::managed::vocabulary::annotation::{CREATE_SUCCEEDED, EXTERNAL_NAME};
 use concert_model::Object;
+use concert_provider::{Created, Delta, Details};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, all_well, conflict, polled, retry, secret, user};
+use crate::bench::{Bench, all_well, polled, retry, secret, user};
 use crate::faulty::{Trouble, Verb, unavailable};
 use crate::stores::Subject;
 
@@ -36,12 +37,13 @@ pub async fn that_fails_when_observed_is_tried_again(subject: &Subject) {
 pub async fn that_fails_when_created_does_not_lose_the_create(subject: &Subject) {
     let bench = Bench::new(subject).await;
     bench.declare(with_secret()).await;
-    bench.store.fail(Verb::Create, &secret(), 1, unavailable);
+    bench.store.fail(Verb::Create, &secret(), usize::MAX, unavailable);
     assert_eq!(bench.reconcile().await, retry(FAILED));
     let told = ["CreatedExternalResource".to_owned(), format!("CannotPublishConnectionDetails: {FAILED}")];
     assert_eq!(bench.events(), told);
     assert!(bench.annotation(CREATE_SUCCEEDED).await.is_some() && !bench.has_token().await);
     assert_eq!(bench.annotation(EXTERNAL_NAME).await.as_deref(), Some("thing-1"));
+    bench.store.heal();
     assert_eq!(bench.reconcile().await, polled());
     assert_eq!((bench.conditions().await, bench.provider.tokens().len()), (all_well(1), 1));
     assert!(bench.secret("details").await["endpoint"].is_string());
@@ -52,11 +54,12 @@ pub async fn that_fails_when_updated_is_said(subject: &Subject) {
     bench.declare_ready(with_secret()).await;
     bench.provider.script(|script| script.password = Some("hunter2".into()));
     bench.edit(resized()).await;
-    bench.store.fail(Verb::Patch, &secret(), 1, unavailable);
+    bench.store.fail(Verb::Patch, &secret(), usize::MAX, unavailable);
     assert_eq!(bench.reconcile().await, retry(FAILED));
     let told = ["UpdatedExternalResource".to_owned(), format!("CannotPublishConnectionDetails: {FAILED}")];
     assert_eq!(bench.events(), told);
     assert_eq!(bench.conditions().await[1], format!("Synced=False/ReconcileError@2: {FAILED}"));
+    bench.store.heal();
     assert_eq!(bench.reconcile().await, polled());
     assert_eq!(bench.conditions().await, all_well(2));
 }
@@ -79,8 +82,29 @@ pub async fn that_meets_a_conflict_is_tried_again_silently(subject: &Subject) {
     bench.edit(resized()).await;
     let label = json!({"metadata": {"labels": {"by": "somebody"}}});
     bench.store.trouble(Verb::Patch, &secret(), 1, Trouble::Meanwhile(label));
-    assert_eq!(bench.reconcile().await, conflict());
+    // In the same pass: the provider does not tell a second time.
+    assert_eq!(bench.reconcile().await, polled());
     assert_eq!(bench.events(), ["UpdatedExternalResource"]);
+    assert_eq!(bench.secret("details").await["password"], "aHVudGVyMg==");
+}
+
+pub async fn what_is_told_once_is_written_until_it_works(subject: &Subject) {
+    let bench = Bench::new(subject).await;
+    bench.declare(with_secret()).await;
+    bench.provider.script(|script| {
+        let created = Created {
+            delta: Delta { external_name: Some("there".into()), ..Delta::default() },
+            connection: Details::new().with("password", "hunter2"),
+            ..Created::default()
+        };
+        script.create.push_back(Ok(created));
+    });
+    bench.provider.put("there", json!({"size": 1}));
+    bench.store.fail(Verb::Create, &secret(), 7, unavailable);
+    assert_eq!(bench.reconcile().await, polled());
+    assert_eq!(bench.events(), ["CreatedExternalResource"]);
+    let stored = bench.secret("details").await;
+    assert_eq!((&stored["password"], stored["endpoint"].is_string()), (&json!("aHVudGVyMg=="), true));
 }
 
 pub async fn does_not_touch_the_secret_of_somebody_else(subject: &Subject) {

@@ -1,15 +1,16 @@
 //! Which controllers run, as kinds and providers come and go.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use concert_controllers::managed::event::Silent;
 use concert_controllers::managed::metrics::Metrics;
-use concert_controllers::managed::registry::{Declaration, Parts, Problem, Registry, Settings};
+use concert_controllers::managed::registry::{Declaration, Parts, Problem, Rank, Registry, Settings};
 use concert_controllers::managed::vocabulary::FINALIZER;
 use concert_engine::{Engine, Tasks, TokioSpawn};
-use concert_model::{Encoded, FieldSelector, GroupKind, Object, ObjectKey, Patch};
-use concert_provider::Served;
+use concert_model::{Encoded, FieldSelector, GroupKind, Object, ObjectKey, Patch, Timestamp};
+use concert_provider::{Served, WatchedKind};
 use concert_store::conformance::next;
 use concert_store::{Chance, Delete, Error, Event, Part, Query, Store, SystemClock};
 use serde_json::json;
@@ -30,6 +31,7 @@ struct Town {
     tasks: Tasks,
     group: String,
     namespace: String,
+    settled: AtomicUsize,
 }
 
 struct Inhabitant {
@@ -39,6 +41,10 @@ struct Inhabitant {
 
 impl Town {
     async fn new(subject: &Subject) -> Self {
+        Self::with(subject, Settings::default()).await
+    }
+
+    async fn with(subject: &Subject, settings: Settings) -> Self {
         let store = subject.store.clone();
         let clock = Arc::new(SystemClock::new());
         let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
@@ -52,12 +58,13 @@ impl Town {
             recorder: Arc::new(Silent),
             metrics: Metrics::new(),
             environment: Arc::new(|_| None),
-            settings: Settings::default(),
-            fence: None,
+            settings,
+            authority: concert_engine::Authority::Alone,
         };
         let group = format!("{}.concert.dev", unique("town"));
         let namespace = namespace(&store).await;
-        Self { registry: Registry::start(parts), store, tasks, group, namespace }
+        let (registry, settled) = (Registry::start(parts), AtomicUsize::default());
+        Self { registry, store, tasks, group, namespace, settled }
     }
 
     fn kind(&self, kind: &str) -> GroupKind {
@@ -76,10 +83,26 @@ impl Town {
     /// A provider of these kinds, which can be reached unless `down` says why not.
     fn settle(&self, name: &str, kinds: &[&str], down: Option<&'static str>) -> Inhabitant {
         let served = kinds.iter().map(|it| Served::new(self.kind(it).at_version("v1"))).collect();
+        self.settle_with(name, served, down, Rank::Configured(self.settled.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    fn settle_with(
+        &self,
+        name: &str,
+        served: Vec<Served>,
+        down: Option<&'static str>,
+        rank: Rank,
+    ) -> Inhabitant {
         let provider = Arc::new(Scripted::new(served));
         let line = Arc::new(Line::new(provider.clone()));
         line.cut(down);
-        let declaration = Declaration { name: name.into(), connector: line.clone(), kinds: Vec::new() };
+        let declaration = Declaration {
+            name: name.into(),
+            connector: line.clone(),
+            kinds: Vec::new(),
+            allowance: Default::default(),
+            rank,
+        };
         self.registry.add(declaration).unwrap();
         Inhabitant { provider, line }
     }
@@ -236,6 +259,28 @@ pub async fn a_kind_that_two_providers_claim_stays_with_the_first(subject: &Subj
     town.leave().await;
 }
 
+pub async fn a_kind_that_two_providers_claim_does_not_depend_on_who_was_heard_first(subject: &Subject) {
+    let town = Town::new(subject).await;
+    let served = || vec![Served::new(town.kind("Shared").at_version("v1"))];
+    let since = |second| Rank::Declared(Timestamp::from_second(second).unwrap());
+    town.settle_with("young", served(), None, since(20));
+    until(async || matches!(town.registry.provider("young"), Some(Ok(_)))).await;
+    town.settle_with("old", served(), None, since(10));
+    let why = |keeper: &str, other: &str| {
+        format!("Shared.{} is served by the providers {keeper} and {other}: {keeper} keeps it", town.group)
+    };
+    town.has_problem("providers", &why("old", "young")).await;
+    assert_eq!(town.registry.complaints("young"), [why("old", "young")]);
+    assert!(town.registry.complaints("old").is_empty());
+    // What the configuration names comes before what was declared later, and names decide at the same moment.
+    town.settle_with("configured", served(), None, Rank::Configured(7));
+    town.has_problem("providers", &why("configured", "old")).await;
+    town.registry.remove("configured").await;
+    town.settle_with("elder", served(), None, since(10));
+    town.has_problem("providers", &why("elder", "old")).await;
+    town.leave().await;
+}
+
 pub async fn a_definition_without_status_is_a_problem_of_its_own(subject: &Subject) {
     let town = Town::new(subject).await;
     town.settle("p", &["Mute", "Fine"], None);
@@ -268,6 +313,27 @@ pub async fn a_provider_that_comes_up_late_is_waited_for(subject: &Subject) {
     town.leave().await;
 }
 
+pub async fn a_provider_whose_controllers_stay_is_said_to_be_lost_and_back(subject: &Subject) {
+    let town = Town::with(subject, Settings { restarts_on_disconnect: false, ..Settings::default() }).await;
+    let settler = town.settle("p", &["Constant"], None);
+    town.define("Constant").await;
+    let before = town.declare("Constant", "a").await;
+    town.is_ready(&before).await;
+    town.has_no_problems().await;
+    for _ in 0..2 {
+        settler.line.cut(Some("out for lunch"));
+        town.has_problem("provider p", "out for lunch").await;
+        assert_eq!(town.registry.provider("p"), Some(Err("out for lunch".into())));
+        assert_eq!(town.registry.controllers(), [town.controller("constant")]);
+        settler.line.cut(None);
+        town.has_no_problems().await;
+        assert!(matches!(town.registry.provider("p"), Some(Ok(_))));
+    }
+    let after = town.declare("Constant", "b").await;
+    town.is_ready(&after).await;
+    town.leave().await;
+}
+
 pub async fn a_provider_that_restarts_goes_on_where_it_was(subject: &Subject) {
     let town = Town::new(subject).await;
     let settler = town.settle("p", &["Steady"], None);
@@ -280,5 +346,61 @@ pub async fn a_provider_that_restarts_goes_on_where_it_was(subject: &Subject) {
     settler.line.cut(None);
     town.is_ready(&after).await;
     assert_eq!(settler.provider.things().len(), 2);
+    town.leave().await;
+}
+
+impl Town {
+    /// A provider of one kind, whose objects others are watched for.
+    fn settle_watching(&self, kind: &str, change: impl FnOnce(&mut Served)) -> Inhabitant {
+        let mut served = Served::new(self.kind(kind).at_version("v1"));
+        change(&mut served);
+        self.settle_with("p", vec![served], None, Rank::Configured(0))
+    }
+
+    /// The thing changes behind everybody's back, somebody makes `waker`, and the thing is mended.
+    async fn is_woken_by(&self, settler: &Inhabitant, waker: Object) {
+        settler.provider.put("thing-1", json!({"size": 9}));
+        self.store.create(waker, &user()).await.unwrap();
+        until(async || settler.provider.things()["thing-1"] == json!({"size": 1})).await;
+    }
+}
+
+pub async fn what_an_object_owns_wakes_it(subject: &Subject) {
+    let town = Town::new(subject).await;
+    town.define("Parent").await;
+    let child = town.kind("Child").at_version("v1");
+    let settler = town.settle_watching("Parent", |served| served.owns = vec![child.clone()]);
+    let parent = town.declare("Parent", "a").await;
+    town.is_ready(&parent).await;
+    settler.provider.take_asked();
+    // The kind comes late, so the controller starts anew, and looks at everything.
+    town.define("Child").await;
+    until(async || !settler.provider.take_asked().is_empty()).await;
+    town.has_no_problems().await;
+    let owner = town.store.get(&parent).await.unwrap();
+    let mut object = Object::new(&child, &town.namespace, "b");
+    object.set_metadata(
+        "ownerReferences",
+        json!([{"apiVersion": town.kind("Parent").at_version("v1").api_version(), "kind": "Parent", "name": "a",
+            "uid": owner.head().uid, "controller": true}]),
+    );
+    town.is_woken_by(&settler, object).await;
+    town.leave().await;
+}
+
+pub async fn what_an_object_mentions_wakes_it(subject: &Subject) {
+    let town = Town::new(subject).await;
+    town.define("Reader").await;
+    let note = GroupKind::new("", "ConfigMap").at_version("v1");
+    let settler = town.settle_watching("Reader", |served| {
+        served.watches =
+            vec![WatchedKind { kind: note.clone(), name: String::new(), namespace: String::new() }];
+    });
+    let mut reader = Object::new(&town.kind("Reader").at_version("v1"), &town.namespace, "a");
+    reader.set("spec", json!({"forProvider": {"size": 1}, "noteRef": {"name": "letter"}}));
+    let key = town.store.create(reader, &user()).await.unwrap().key().clone();
+    town.is_ready(&key).await;
+    town.has_no_problems().await;
+    town.is_woken_by(&settler, Object::new(&note, &town.namespace, "letter")).await;
     town.leave().await;
 }

@@ -85,3 +85,14 @@ pub async fn that_takes_its_time_is_looked_at_when_it_says(subject: &Subject) {
     assert_eq!(bench.conditions().await[2], format!("UpToDate=False/UpdateRequested@2: {DIFF}"));
     assert_eq!(bench.calls(), ["observe", "update", "observe"]);
 }
+
+pub async fn does_not_begin_with_what_the_provider_refuses(subject: &Subject) {
+    let bench = drifted(subject, json!({})).await;
+    let refusal = Error::new(Class::Terminal, "spec.forProvider.size: must be odd");
+    bench.provider.script(|script| script.validate.push_back(Err(refusal)));
+    assert_eq!(bench.reconcile().await, Outcome::Poll(Duration::from_secs(600)));
+    assert_eq!(bench.calls(), ["observe"]);
+    let text = "update failed: spec.forProvider.size: must be odd";
+    assert_eq!(bench.conditions().await[1], format!("Synced=False/ReconcileError@2: {text}"));
+    assert_eq!(bench.provider.things()["thing-1"], json!({"size": 1}));
+}

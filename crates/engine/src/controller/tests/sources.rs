@@ -158,6 +158,24 @@ async fn a_mapping_that_changes_wakes_both_sides() {
 }
 
 #[tokio::test]
+async fn what_a_kind_that_goes_led_to_is_woken_once() {
+    let world = World::new();
+    let script = done();
+    let target = |_: &Encoded| vec![config_map("target")];
+    let handle = world.start(&script, |it| it.source(Source::mapped(Query::all(config_map_kind()), target)));
+    world.create("x").await;
+    script.ran(1).await;
+    handle.ready().await;
+    world.store.set_bare(true);
+    world.store.break_watches();
+    world.clock.drive(script.ran(2)).await;
+    world.clock.advance(seconds(60)).await;
+    assert_eq!(script.count(), 2, "it goes once");
+    world.store.set_bare(false);
+    world.clock.drive(script.ran(3)).await;
+}
+
+#[tokio::test]
 async fn settled_objects_are_only_polled_and_polls_are_spread() {
     let world = World::new();
     for number in 0..100 {

@@ -3,6 +3,7 @@
 mod blocked;
 mod claims;
 mod deletion;
+mod fleet;
 mod scene;
 mod settled;
 mod shown;

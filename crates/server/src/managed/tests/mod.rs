@@ -2,6 +2,7 @@
 
 mod file;
 mod leading;
+mod logging;
 mod objects;
 mod probes;
 mod refusals;

@@ -98,3 +98,22 @@ async fn what_cannot_be_added_says_why_and_hurts_nobody_else() {
     assert_eq!(*store.get(&key("good")).await.unwrap().resource_version(), version);
     running.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_provider_whose_kinds_another_has_says_so() {
+    let (store, cloud) = (store(), Cloud::default());
+    define_providers(&store).await;
+    let running = start(&store, &cloud).await;
+    // Both since the same second, perhaps: then their names decide.
+    declare(&store, "b", json!({"endpoint": "b:1"})).await;
+    declare(&store, "c", json!({"endpoint": "c:1"})).await;
+    until("c says who has its kind", async || {
+        let why = "Bucket.example.com is served by the providers b and c: b keeps it";
+        ready(&store, "c").await == Some((Status::False, "NotInCharge".into(), why.into()))
+    })
+    .await;
+    until("b is ready", async || ready(&store, "b").await.is_some_and(|it| it.0 == Status::True)).await;
+    store.delete(&key("b"), &Delete::default(), &By::actor("test")).await.unwrap();
+    until("c is ready", async || ready(&store, "c").await.is_some_and(|it| it.0 == Status::True)).await;
+    running.stop().await;
+}

@@ -38,14 +38,18 @@ impl Copying {
     }
 
     async fn act(&self, request: Request, root: &Shutdown) -> Result<(), Refusal> {
+        if self.site.store.is_shared() {
+            let what = "this control plane keeps its objects in PostgreSQL";
+            return Err(Refusal::new(what, "use pg_dump and pg_restore: docs/guides/postgres.md says how"));
+        }
         match request {
             Request::Backup { file, with_key } => self.site.backup(&file, with_key).await,
             Request::Restore { file, key } => {
                 // Nobody may act on what was before. Clients go on: their positions are expired, and
                 // their writes conflict.
-                self.hands.end().await;
+                self.hands.stop().await;
                 let restored = self.restore(&file, key.as_deref()).await;
-                if let Err(error) = self.hands.begin() {
+                if let Err(error) = self.hands.start(None) {
                     error!(%error, "cannot begin again");
                     root.request();
                 }
@@ -59,7 +63,7 @@ impl Copying {
         let Site { store, clock, chance, .. } = &self.site;
         // As a start does: the copy may be of an older version.
         let failed = |error: Error| Refusal::of_start(&error);
-        define(store).await.map_err(failed)?;
+        define(store, self.hands.only).await.map_err(failed)?;
         auth::bootstrap(store, &**clock, chance).await.map_err(|it| failed(Error::store(it)))?;
         match &self.entry {
             Some(entry) => self.site.admit_administrator(entry.clone()).await,

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use concert_model::{GroupKind, ObjectKey, Revision, Timestamp};
+use concert_model::{GroupKind, ObjectKey, Revision};
 use rusqlite::types::Value as SqlValue;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{failure, number_of, revision_of};
+use super::failure;
+use crate::backend::numbers::{micros, number_of, number_of_act, revision_of};
 use crate::backend::{Act, Check, Done, Effect, Failure, Refusal, Shelf, Txn, Verdict, Write};
 use crate::contract::ItemKey;
 
@@ -97,6 +98,14 @@ impl Writer {
             Check::Fence(fence) => {
                 let newest = self.fence(&fence.item)?;
                 Ok((newest != fence.number.cast_signed()).then(|| Refusal::Fenced(fence.clone())))
+            }
+            Check::Unwritten(kind, since) => {
+                let id = self.kind(kind)?;
+                let sql = "SELECT EXISTS (SELECT 1 FROM objects WHERE kind = ?1 AND revision > ?2)";
+                let mut statement = self.connection.prepare_cached(sql)?;
+                let is_written: bool =
+                    statement.query_row(params![id, number_of(*since)], |row| row.get(0))?;
+                Ok(is_written.then(|| Refusal::Written(kind.clone())))
             }
         }
     }
@@ -245,26 +254,6 @@ impl Writer {
     pub(super) fn newest(&self) -> i64 {
         self.numbers.newest
     }
-}
-
-pub(super) fn number_of_act(act: Act) -> i64 {
-    match act {
-        Act::Created => 0,
-        Act::Updated => 1,
-        Act::Removed => 2,
-    }
-}
-
-pub(super) fn act_of(number: i64) -> Act {
-    match number {
-        0 => Act::Created,
-        1 => Act::Updated,
-        _ => Act::Removed,
-    }
-}
-
-pub(super) fn micros(time: Timestamp) -> i64 {
-    time.as_microsecond()
 }
 
 pub(super) fn floor_of(revision: Revision, newest: i64) -> i64 {

@@ -3,8 +3,9 @@
 use concert_model::{Revision, Timestamp};
 use rusqlite::params;
 
-use super::commit::{Writer, floor_of, micros};
-use super::{Failure, revision_of};
+use super::Failure;
+use super::commit::{Writer, floor_of};
+use crate::backend::numbers::{micros, revision_of};
 
 impl Writer {
     /// Drops payloads that only a reader before `floor` could ask for: states replaced at or before it,

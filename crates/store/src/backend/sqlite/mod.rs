@@ -16,6 +16,7 @@ mod checkpoint;
 mod commit;
 mod compact;
 mod copy;
+mod export;
 mod open;
 mod read;
 
@@ -150,15 +151,6 @@ fn failure(error: rusqlite::Error) -> Failure {
         Some(ErrorCode::DiskFull) => Failure::Full,
         _ => Failure::Broken(error.into()),
     }
-}
-
-fn revision_of(number: i64) -> Revision {
-    Revision(number.unsigned_abs())
-}
-
-/// Revisions stay far below 2^63: at a million writes a second that takes 292,000 years.
-fn number_of(revision: Revision) -> i64 {
-    revision.0.cast_signed()
 }
 
 fn bytes_of(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Bytes> {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use concert_model::{GroupKind, ObjectKey, Revision, Timestamp};
+use concert_model::{GroupKind, ObjectKey, Revision};
 use rusqlite::{Connection, OptionalExtension, Params, Row as SqlRow, params};
 
-use super::commit::act_of;
-use super::{bytes_of, failure, number_of, revision_of};
+use super::{bytes_of, failure};
+use crate::backend::numbers::{act_of, number_of, revision_of, time_of};
 use crate::backend::{
     Act, Attempt, Bounds, Change, Failure, Owner, Past, Payload, Range, Row, Scan, Shelf, Stamp,
 };
@@ -28,7 +28,7 @@ pub(super) fn snapshot<T>(
     result
 }
 
-fn all<T>(
+pub(super) fn all<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,
@@ -38,7 +38,7 @@ fn all<T>(
 }
 
 /// The first rows that together weigh no more than [`READ_BYTES_MAX`], but at least one.
-fn some<T>(
+pub(super) fn some<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,
@@ -238,7 +238,7 @@ pub(super) fn history(
                 reason: text_of(row, 5)?,
                 manager: text_of(row, 6)?,
             };
-            let payload = row.get_ref(8)?.as_blob_or_null()?.map(Bytes::copy_from_slice);
+            let payload = bytes_or_none(row, 8)?;
             let (revision, act, head) = (revision_of(row.get(0)?), act_of(row.get(2)?), bytes_of(row, 7)?);
             Ok((row.get::<_, Option<i64>>(1)?, Past { revision, act, stamp, head, payload }))
         };
@@ -309,20 +309,20 @@ pub(super) fn payloads(
 }
 
 /// A key from four columns: group, kind, namespace, name.
-fn key_of(row: &SqlRow<'_>, first: usize) -> rusqlite::Result<ObjectKey> {
+pub(super) fn key_of(row: &SqlRow<'_>, first: usize) -> rusqlite::Result<ObjectKey> {
     let kind = GroupKind { group: text_of(row, first)?, kind: text_of(row, first + 1)? };
     Ok(ObjectKey { kind, namespace: text_of(row, first + 2)?, name: text_of(row, first + 3)? })
 }
 
 /// An item from two columns: controller, item.
-fn item_of(row: &SqlRow<'_>, first: usize) -> rusqlite::Result<ItemKey> {
+pub(super) fn item_of(row: &SqlRow<'_>, first: usize) -> rusqlite::Result<ItemKey> {
     Ok(ItemKey { controller: text_of(row, first)?, item: text_of(row, first + 1)? })
 }
 
-fn text_of(row: &SqlRow<'_>, column: usize) -> rusqlite::Result<Arc<str>> {
+pub(super) fn text_of(row: &SqlRow<'_>, column: usize) -> rusqlite::Result<Arc<str>> {
     row.get_ref(column)?.as_str().map(Arc::from).map_err(Into::into)
 }
 
-fn time_of(micros: i64) -> Timestamp {
-    Timestamp::from_microsecond(micros).unwrap_or(Timestamp::UNIX_EPOCH)
+pub(super) fn bytes_or_none(row: &SqlRow<'_>, column: usize) -> rusqlite::Result<Option<Bytes>> {
+    Ok(row.get_ref(column)?.as_blob_or_null()?.map(Bytes::copy_from_slice))
 }

@@ -14,13 +14,14 @@ pub mod retention;
 pub mod revisions;
 pub mod work;
 
-/// One test for each case of the `own` suite. Takes the name of the function that makes a subject.
+/// One test for each case of the `own` suite. Takes the name of the function that makes a subject, after the
+/// word `async` if it is one that has to wait and may find that there is none.
 #[macro_export]
 macro_rules! own_suite {
-    ($subject:ident) => {
+    ($($subject:ident)+) => {
         mod own {
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 own,
                 revisions,
                 [
@@ -40,7 +41,7 @@ macro_rules! own_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 own,
                 history,
                 [
@@ -54,7 +55,7 @@ macro_rules! own_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 own,
                 work,
                 [
@@ -71,7 +72,7 @@ macro_rules! own_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 own,
                 fences,
                 [
@@ -82,7 +83,7 @@ macro_rules! own_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 own,
                 expiry,
                 [
@@ -98,7 +99,7 @@ macro_rules! own_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 own,
                 retention,
                 [
@@ -111,7 +112,7 @@ macro_rules! own_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 own,
                 keys,
                 [
@@ -123,7 +124,7 @@ macro_rules! own_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 own,
                 kinds,
                 [
@@ -144,13 +145,13 @@ macro_rules! own_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 own,
                 bookmarks,
                 [tell_how_far_a_quiet_watch_is, are_not_repeated, rise_with_the_events,]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 own,
                 refusals,
                 [
@@ -167,13 +168,13 @@ macro_rules! own_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 own,
                 concurrency,
                 [gives_revisions_in_one_order, gives_each_writer_rising_revisions, is_linearizable,]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 own,
                 apply,
                 [
@@ -192,7 +193,7 @@ macro_rules! own_suite {
                 ]
             );
             $crate::conformance_theme!(
-                $subject,
+                $($subject)+,
                 own,
                 cards,
                 [

@@ -146,22 +146,24 @@ pub async fn are_shared_by_all_kinds(own: &Own) {
 /// A kind remembers when it was touched last: by every change of its own, and by nothing else.
 pub async fn of_a_kind_differ_after_its_changes_only(own: &Own) {
     let (widgets, others) = (own.subject.widgets().await, own.subject.widgets().await);
+    own.store.refresh().await.unwrap();
     let mut before = own.store.touched(&widgets.kind);
-    let mut has_changed = || {
+    let mut has_changed = async || {
+        own.store.refresh().await.unwrap();
         let now = own.store.touched(&widgets.kind);
         std::mem::replace(&mut before, now) != now
     };
     let created = widgets.create("a", json!({"n": 1})).await;
-    assert!(has_changed());
+    assert!(has_changed().await);
     others.create("a", json!({"n": 1})).await;
     widgets.merge("a", json!({"spec": {"n": 1}})).await;
-    assert!(!has_changed());
+    assert!(!has_changed().await);
     let observed = widgets.try_status(&created, json!({"n": 1})).await.unwrap();
-    assert!(has_changed());
+    assert!(has_changed().await);
     widgets.set_n(&observed, 2).await;
-    assert!(has_changed());
+    assert!(has_changed().await);
     widgets.delete("a").await;
-    assert!(has_changed());
+    assert!(has_changed().await);
 }
 
 /// A list of anything has the position of the whole store.

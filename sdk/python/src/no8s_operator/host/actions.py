@@ -22,6 +22,10 @@ logger = logging.getLogger(__name__)
 NAME = "actions"
 # Of plan and apply output, kept in history.
 OUTPUT_CHARS_MAX = 64 << 10
+# How the message of a reconciliation begins that ended before the action was asked to do anything.
+REFUSED = "spec is not usable: "
+# Of its history, to tell whether a resource was ever more than refused. At the longest back-off, six weeks.
+HISTORY_MAX = 1000
 
 
 class ActionsReconciler(BaseReconciler):
@@ -75,9 +79,11 @@ class ActionsReconciler(BaseReconciler):
         try:
             plugin = await ctx.get_action_plugin(action)
             action_ctx = _action_context(resource, ctx)
-            is_valid, reason = await plugin.validate_spec(resource["spec"])
+            is_valid, reason = await plugin.validate_resource(action_ctx)
             if not is_valid:
-                return plan, failed(f"spec is not usable: {reason}")
+                if is_deleting and await _was_only_refused(resource, ctx):
+                    return plan, ActionResult(success=True, phase=ActionPhase.COMPLETED)
+                return plan, failed(f"{REFUSED}{reason}")
             workspace = await plugin.prepare(action_ctx)
         except Exception as error:
             logger.exception("Action plugin %s could not prepare %s (%s)", action, resource["name"], resource["id"])
@@ -119,6 +125,17 @@ class ActionsReconciler(BaseReconciler):
         await ctx.remove_finalizer(resource["id"], resource["action_plugin"])
         if not await ctx.get_finalizers(resource["id"]):
             await ctx.hard_delete_resource(resource["id"])
+
+
+async def _was_only_refused(resource: dict[str, Any], ctx: ReconcilerContext) -> bool:
+    """Whether the action never got to do anything, so that there is nothing to destroy.
+
+    The generation does not tell: an earlier one may have been usable and left something half made.
+    """
+    if resource["observed_generation"] or resource["outputs"]:
+        return False
+    history = await ctx.db.get_history(resource["id"], HISTORY_MAX)
+    return len(history) < HISTORY_MAX and all((it["error_message"] or "").startswith(REFUSED) for it in history)
 
 
 def _action_context(resource: dict[str, Any], ctx: ReconcilerContext) -> ActionContext:

@@ -127,7 +127,6 @@ class Host:
             handles,
             self._host_id,
             self._shutdown,
-            concurrency=getattr(plugin, "max_concurrent_reconciles", 1),
             lease_seconds=int(self._environ.get("CONCERT_LEASE_SECONDS") or LEASE_SECONDS),
             deadline_seconds=deadline_seconds,
         )

@@ -15,6 +15,10 @@ class ActionPlugin(ConfiguredPlugin):
     async def validate_spec(self, spec: dict[str, Any]) -> tuple[bool, str | None]:
         """Whether the plugin can work with `spec`, and if not, why."""
 
+    async def validate_resource(self, ctx: ActionContext) -> tuple[bool, str | None]:
+        """Whether the plugin can work with a whole resource: a part of what it needs may be in `plugin_config`."""
+        return await self.validate_spec(ctx.spec)
+
     @abstractmethod
     async def prepare(self, ctx: ActionContext) -> Any:
         """A workspace for the following steps; only the plugin knows what is in it."""

@@ -67,12 +67,18 @@ class ExecPlugin(ActionPlugin):
         """Any spec will do: it is the command's to judge."""
         return True, None
 
-    async def prepare(self, ctx: ActionContext) -> Any:
+    async def validate_resource(self, ctx: ActionContext) -> tuple[bool, str | None]:
         name = ctx.plugin_config.get("command")
-        commands = self._commands.get(name) if isinstance(name, str) else None
-        if commands is None:
-            available = ", ".join(sorted(self._commands)) or "none"
-            raise ValueError(f"plugin_config.command: {name!r} is not configured. Available commands: {available}")
+        if isinstance(name, str) and name in self._commands:
+            return True, None
+        available = ", ".join(sorted(self._commands)) or "none"
+        return False, f"plugin_config.command: {name!r} is not configured. Available commands: {available}"
+
+    async def prepare(self, ctx: ActionContext) -> Any:
+        is_known, reason = await self.validate_resource(ctx)
+        if not is_known:
+            raise ValueError(reason)
+        commands = self._commands[ctx.plugin_config["command"]]
         folder = Path(tempfile.mkdtemp(prefix="no8s-exec-"))
         workspace = {"folder": folder, "commands": commands}
         try:

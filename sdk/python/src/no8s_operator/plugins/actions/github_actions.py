@@ -98,6 +98,9 @@ class GitHubActionsPlugin(ActionPlugin):
             return False, str(error)
         return True, None
 
+    async def validate_resource(self, ctx: ActionContext) -> tuple[bool, str | None]:
+        return await self.validate_spec({**ctx.plugin_config, **ctx.spec})
+
     async def prepare(self, ctx: ActionContext) -> Any:
         return {"target": target(ctx.spec, ctx.plugin_config), "run_id": None}
 

@@ -85,7 +85,14 @@ class HttpApiPlugin(ActionPlugin):
         self._seconds = float(config.get("timeout", SECONDS))
 
     async def validate_spec(self, spec: dict[str, Any]) -> tuple[bool, str | None]:
-        """Any spec will do; what is made of it is checked in `prepare`."""
+        """Any spec will do; what is made of it is checked with the resource's `plugin_config`."""
+        return True, None
+
+    async def validate_resource(self, ctx: ActionContext) -> tuple[bool, str | None]:
+        try:
+            describe(ctx.spec, ctx.plugin_config)
+        except ValueError as error:
+            return False, str(error)
         return True, None
 
     async def prepare(self, ctx: ActionContext) -> Any:

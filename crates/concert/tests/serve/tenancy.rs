@@ -1,0 +1,146 @@
+//! Somebody who may only create claims in one namespace, and what she gets to know of the others.
+
+use serde_json::{Value, json};
+
+use crate::managed::workspace;
+use crate::plane::Plane;
+use crate::wait::eventually;
+
+const KINDS: [&str; 5] = [
+    include_str!("../../../../deploy/claims/managed/cloudmemorystoreinstances.yaml"),
+    include_str!("../../../../deploy/claims/redisclusters.yaml"),
+    include_str!("../../../../deploy/claims/classes.yaml"),
+    include_str!("../../../../deploy/claims/definitions.yaml"),
+    include_str!("../../../../examples/claims/memorystore.yaml"),
+];
+const CLAIMS: &str = "redisclusters.cache.crossplane.io";
+
+/// Two teams; the claim of one is made of something, and has a secret.
+struct Town {
+    plane: Plane,
+    /// May create and read claims in `mine`, and nothing else.
+    eve: String,
+    theirs: Value,
+}
+
+fn claim(namespace: &str, name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": "cache.crossplane.io/v1alpha1", "kind": "RedisCluster",
+        "metadata": {"name": name, "namespace": namespace}, "spec": spec})
+}
+
+fn path(namespace: &str, name: &str, view: &str) -> String {
+    format!("/apis/cache.crossplane.io/v1alpha1/namespaces/{namespace}/redisclusters/{name}/{view}")
+}
+
+impl Town {
+    fn open() -> Option<Self> {
+        let plane = Plane::start_with(&[])?;
+        plane.kubectl(&["apply", "-f", workspace().join("providers/example/crds").to_str().unwrap()]);
+        for text in KINDS {
+            eventually("its kinds are there", || {
+                let output = plane.run(&["apply", "-f", "-"], text);
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                if output.status.success() { Ok(()) } else { Err(said) }
+            });
+        }
+        for namespace in ["mine", "theirs"] {
+            plane.kubectl(&["create", "namespace", namespace]);
+        }
+        plane.kubectl(&["create", "serviceaccount", "eve", "-n", "mine"]);
+        let token = plane.kubectl(&["create", "token", "eve", "-n", "mine"]);
+        let eve = format!("--token={}", token.trim());
+        let resources = format!("--resource={CLAIMS},{CLAIMS}/explain,{CLAIMS}/history");
+        let verbs = "--verb=create,get,list,patch,delete";
+        plane.kubectl(&["create", "role", "claims", "-n", "mine", verbs, &resources]);
+        let who = "--serviceaccount=mine:eve";
+        plane.kubectl(&["create", "rolebinding", "claims", "-n", "mine", "--role=claims", who]);
+        let class = json!({"apiVersion": "cache.gcp.crossplane.io/v1beta1",
+            "kind": "CloudMemorystoreInstanceClass", "name": "redis-ha"});
+        let spec = json!({"classRef": class, "writeConnectionSecretToRef": {"name": "theirs-conn"}});
+        plane.apply(&claim("theirs", "theirs", &spec));
+        plane.kubectl(&["create", "secret", "generic", "theirs-conn", "-n", "theirs"]);
+        let theirs = eventually("it is made of something", || {
+            let found = plane.kubectl(&["get", CLAIMS, "theirs", "-n", "theirs", "-o", "json"]);
+            let found: Value = serde_json::from_str(&found).unwrap();
+            if found["spec"]["resourceRef"].is_object() { Ok(found) } else { Err(found.to_string()) }
+        });
+        Some(Self { plane, eve, theirs })
+    }
+
+    fn refused(&self, arguments: &[&str]) {
+        let said = self.plane.refused(&[&[self.eve.as_str()], arguments].concat(), "");
+        assert!(said.contains("forbidden") || said.contains("Forbidden"), "{arguments:?}: {said}");
+    }
+
+    /// A claim of hers, as she is told of it once it says something.
+    fn explained(&self, name: &str) -> Value {
+        eventually("it says something", || {
+            let told = self.plane.kubectl(&[&self.eve, "get", "--raw", &path("mine", name, "explain")]);
+            let told: Value = serde_json::from_str(&told).unwrap();
+            let sentence = told["sentence"].as_str().unwrap_or_default();
+            if sentence.contains("is there a ClaimDefinition") { Err(told.to_string()) } else { Ok(told) }
+        })
+    }
+
+    fn claims(&self, name: &str, spec: &Value) {
+        let claim = claim("mine", name, spec).to_string();
+        self.plane.kubectl_with(&[&self.eve, "create", "-f", "-"], &claim);
+    }
+}
+
+#[test]
+fn who_may_only_claim_in_one_namespace_reads_nothing_of_another() {
+    let Some(town) = Town::open() else { return };
+    town.refused(&["get", "secret", "theirs-conn", "-n", "theirs"]);
+    town.refused(&["get", "secrets", "-n", "theirs"]);
+    town.refused(&["get", "secrets", "-A"]);
+    // Not even in her own: a claim's secret is for those who may read secrets.
+    town.refused(&["get", "secrets", "-n", "mine"]);
+    town.refused(&["get", CLAIMS, "theirs", "-n", "theirs"]);
+    town.refused(&["get", CLAIMS, "-A"]);
+    town.refused(&["get", "cloudmemorystoreinstances.cache.gcp.crossplane.io"]);
+    for view in ["explain", "history"] {
+        town.refused(&["get", "--raw", &path("theirs", "theirs", view)]);
+    }
+}
+
+#[test]
+fn a_forged_claim_binds_nothing_and_is_told_nothing() {
+    let Some(town) = Town::open() else { return };
+    let named = town.theirs["spec"]["resourceRef"].clone();
+    town.claims("forged", &json!({"resourceRef": named, "writeConnectionSecretToRef": {"name": "loot"}}));
+    let told = town.explained("forged");
+    assert!(
+        told["sentence"].as_str().unwrap().contains("belongs to another claim (another namespace)"),
+        "{told}"
+    );
+    assert!(told["chain"].as_array().unwrap().iter().all(|it| it["relation"] != "managed"), "{told}");
+    let secrets = town.plane.kubectl(&["get", "secrets", "-n", "mine", "-o", "name"]);
+    assert!(!secrets.contains("loot"), "{secrets}");
+
+    // What is not of a kind that plays is not even looked up.
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "name": "theirs-conn", "namespace": "theirs"});
+    town.claims("curious", &json!({"resourceRef": secret}));
+    let told = town.explained("curious");
+    assert!(told["sentence"].as_str().unwrap().contains("no ClaimDefinition has Secret"), "{told}");
+    let own = ["item", "event", "warning"];
+    let is_about_others = |it: &Value| !own.contains(&it["relation"].as_str().unwrap_or_default());
+    assert!(!told["chain"].as_array().unwrap().iter().any(is_about_others), "{told}");
+}
+
+#[test]
+fn a_plan_is_of_what_she_may_write_and_of_nobody_elses() {
+    let Some(town) = Town::open() else { return };
+    let plan = |item: &Value| {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": [item]}).to_string();
+        let path = "/apis/concert.dev/v1alpha1/plan";
+        town.plane.run(&[&town.eve, "create", "--raw", path, "-f", "-"], &list)
+    };
+    assert!(!plan(&town.theirs).status.success(), "she may not write it");
+    let mut forged = claim("mine", "forged", &json!({"resourceRef": town.theirs["spec"]["resourceRef"]}));
+    forged["metadata"]["uid"] = town.theirs["metadata"]["uid"].clone();
+    let output = plan(&forged);
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(told.contains("belongs to another claim (another namespace)"), "{told}");
+}

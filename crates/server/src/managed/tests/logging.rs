@@ -1,0 +1,73 @@
+//! Where logs go.
+
+use std::fmt;
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Dispatch, Event, Metadata, Subscriber};
+
+use super::*;
+use crate::managed::Controller;
+
+/// Keeps the messages it hears.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<Vec<String>>>);
+
+impl Heard {
+    fn has(&self, message: &str) -> bool {
+        self.0.lock().unwrap().iter().any(|it| it == message)
+    }
+}
+
+struct Message(String);
+
+impl Visit for Message {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.0 = format!("{value:?}");
+        }
+    }
+}
+
+impl Subscriber for Heard {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut message = Message(String::new());
+        event.record(&mut message);
+        self.0.lock().unwrap().push(message.0);
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_reconciler_logs_to_the_place_it_was_given() {
+    let heard = [Heard::default(), Heard::default()];
+    let mut running = Vec::new();
+    for heard in &heard {
+        let (store, cloud) = (store(), Cloud::default());
+        let options = options(&store, &cloud).with_leader_election(false);
+        let options = options.with_logger(Dispatch::new(heard.clone()));
+        running.push(Controller::new(config(), options).start().await.unwrap());
+    }
+    // Said by a task that was started on the way.
+    until("both are heard", async || heard.iter().all(|it| it.has("provider is up"))).await;
+    let [first, second] = <[_; 2]>::try_from(running).unwrap();
+    first.stop().await;
+    assert!(heard[0].has("stopped") && !heard[1].has("stopped"));
+    second.stop().await;
+    assert!(heard[1].has("stopped"));
+}

@@ -1,0 +1,137 @@
+//! What one replica does for all: collecting garbage, and lending work to remote workers.
+//!
+//! A process that is alone does both. Of several, each is done by the member that holds the share of its
+//! name, under the fence of that share, and goes along when the share does.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use concert_controllers::managed::registry::Parts;
+use concert_controllers::{gc, plugins};
+use concert_engine::Shutdown;
+use concert_engine::members::{End, Shares};
+use concert_store::{Fence, Local};
+use tracing::{error, info};
+
+use super::error::Error;
+use super::hands::PATIENCE;
+use super::mothership::Mothership;
+
+/// The share that lending goes with: requests of remote workers go to whoever holds it.
+pub(super) const LENDING: &str = "concert/lending";
+const COLLECTING: &str = "concert/collecting";
+
+/// Something that one does for all.
+#[async_trait]
+pub(super) trait Post: Send + Sync + 'static {
+    /// The share it goes with.
+    fn name(&self) -> &'static str;
+
+    /// Starts to do it.
+    fn begin(&self, fence: Option<Fence>) -> Result<(), Error>;
+
+    /// Lets what is under way end; at once if it is lost.
+    async fn end(&self, is_lost: bool);
+}
+
+/// Does it whenever its share is held here, until asked to stop.
+pub(super) async fn hold(post: Arc<dyn Post>, shares: Shares, shutdown: Shutdown) {
+    loop {
+        let tenure = tokio::select! {
+            biased;
+            () = shutdown.requested() => return,
+            tenure = shares.tenure(post.name()) => tenure,
+        };
+        info!(post = post.name(), "done here from now on");
+        if let Err(error) = post.begin(Some(tenure.fence().clone())) {
+            error!(post = post.name(), %error, "cannot begin");
+        }
+        let end = tokio::select! {
+            biased;
+            end = tenure.over() => end,
+            () = shutdown.requested() => End::AskedBack,
+        };
+        post.end(end == End::Lost).await;
+        info!(post = post.name(), "no longer done here");
+    }
+}
+
+/// Collects what nobody owns any more.
+pub(super) struct Collecting {
+    store: Local,
+    parts: Parts,
+    running: Mutex<Option<gc::Running>>,
+}
+
+impl Collecting {
+    pub fn new(store: &Local, parts: &Parts) -> Self {
+        Self { store: store.clone(), parts: parts.clone(), running: Mutex::default() }
+    }
+}
+
+#[async_trait]
+impl Post for Collecting {
+    fn name(&self) -> &'static str {
+        COLLECTING
+    }
+
+    fn begin(&self, fence: Option<Fence>) -> Result<(), Error> {
+        let kinds = self.store.clone();
+        let collector = gc::start(gc::Parts {
+            engine: self.parts.engine.clone(),
+            store: self.parts.store.clone(),
+            clock: self.parts.clock.clone(),
+            chance: self.parts.chance.fork(),
+            tasks: self.parts.tasks.clone(),
+            kinds: Arc::new(move || kinds.kinds()),
+            settings: gc::Settings::default(),
+            fence,
+        });
+        let collector = collector.map_err(Error::store)?;
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(collector);
+        Ok(())
+    }
+
+    async fn end(&self, is_lost: bool) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(collector) = running {
+            collector.stop(if is_lost { Duration::ZERO } else { PATIENCE }).await;
+        }
+    }
+}
+
+/// Lends work to remote workers: plugins, and component reconcilers of a fleet.
+pub(super) struct Lending {
+    parts: plugins::Parts,
+    mothership: Mothership,
+    running: Mutex<Option<plugins::Running>>,
+}
+
+impl Lending {
+    pub fn new(parts: plugins::Parts, mothership: &Mothership) -> Self {
+        Self { parts, mothership: mothership.clone(), running: Mutex::default() }
+    }
+}
+
+#[async_trait]
+impl Post for Lending {
+    fn name(&self) -> &'static str {
+        LENDING
+    }
+
+    fn begin(&self, fence: Option<Fence>) -> Result<(), Error> {
+        self.parts.board.open();
+        let lender = plugins::start(self.parts.clone()).map_err(Error::store)?;
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(lender);
+        self.mothership.begin(fence)
+    }
+
+    async fn end(&self, _: bool) {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(lender) = running {
+            lender.stop().await;
+        }
+        self.mothership.end().await;
+    }
+}

@@ -1,0 +1,138 @@
+//! Opening a database: making and migrating its tables.
+//!
+//! Migrations go forward only and leave what is there usable: replicas of the version before go on while the
+//! first of the next one starts. What only a later version may take away is taken away by a migration that
+//! raises `oldest`, and from then on programs that know less are refused.
+
+use std::sync::{Arc, Mutex};
+
+use tokio::runtime::Builder;
+
+use super::address::Address;
+use super::commit::{ORDER, Writer, hash};
+use super::connect::{Connection, Connector};
+use super::listen::{channel, listen};
+use super::patience::Patience;
+use super::pool::Pool;
+use super::trouble::Trouble;
+use super::wait::wait;
+use super::{Options, Postgres};
+use crate::backend::Bell;
+
+/// One step of the tables.
+pub(super) struct Migration {
+    pub(super) sql: &'static str,
+    /// The version that programs must know from then on.
+    pub(super) oldest: i64,
+}
+
+/// What each version adds; tables of version n have had the first n applied.
+pub(super) const MIGRATIONS: &[Migration] = &[Migration { sql: include_str!("001_initial.sql"), oldest: 1 }];
+
+/// The version of tables that this program knows.
+pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;
+
+/// The lock of whoever migrates.
+const MIGRATING: i32 = ORDER + 1;
+
+impl Postgres {
+    /// Connects, and makes or migrates the tables where needed.
+    ///
+    /// # Guarantees
+    /// Any number of processes may open the same database at once. Those that have it open already go on.
+    ///
+    /// # Errors
+    /// [`Trouble`], with a hint at what to do.
+    pub fn open(address: &Address, options: Options) -> Result<Self, Trouble> {
+        Self::open_with(address, options, MIGRATIONS)
+    }
+
+    pub(super) fn open_with(
+        address: &Address,
+        options: Options,
+        migrations: &[Migration],
+    ) -> Result<Self, Trouble> {
+        let failed =
+            |error: std::io::Error| Trouble::Failed { at: address.to_string(), source: error.into() };
+        let runtime =
+            Builder::new_multi_thread().worker_threads(1).thread_name("postgres").enable_all().build();
+        let runtime = super::Threads::new(runtime.map_err(failed)?);
+        let connector = Connector::new(address.clone(), runtime.handle())?;
+        let Options { clock, chance, patience } = options;
+        let patience = Patience { clock: clock.clone(), limit: patience };
+        let connection = wait(&runtime.handle(), async {
+            let mut connection = connector.connect().await?;
+            prepare(&mut connection, address, migrations).await?;
+            Ok(connection)
+        })?;
+        let bell = Arc::new(Bell::default());
+        runtime.handle().spawn(listen(connector.clone(), bell.clone(), clock));
+        let id = (chance.bits() as u64).cast_signed();
+        let writer = Writer::new(connector.clone(), connection, channel(&address.schema), id);
+        Ok(Self {
+            address: address.clone(),
+            readers: Pool::new(connector),
+            writer: Mutex::new(writer),
+            patience,
+            bell,
+            _runtime: runtime,
+        })
+    }
+}
+
+async fn prepare(
+    connection: &mut Connection,
+    address: &Address,
+    migrations: &[Migration],
+) -> Result<(), Trouble> {
+    connection.run("BEGIN").await?;
+    // One at a time; whoever comes second finds everything done.
+    connection.rows("SELECT pg_advisory_xact_lock($1, $2)", &[&MIGRATING, &hash(&address.schema)]).await?;
+    connection.be_patient().await?;
+    let version = version(connection, address, migrations.len() as i64).await?;
+    for (migration, next) in migrations.iter().zip(1_i64..) {
+        if next <= version {
+            continue;
+        }
+        connection.run(migration.sql).await?;
+        let numbers = format!(
+            "UPDATE meta SET value = {next} WHERE name = 'version'; \
+             UPDATE meta SET value = {} WHERE name = 'oldest'",
+            migration.oldest
+        );
+        connection.run(&numbers).await?;
+    }
+    connection.run("COMMIT").await?;
+    connection.be_quick();
+    Ok(())
+}
+
+/// The version of the tables; 0 where there are none yet.
+async fn version(connection: &mut Connection, address: &Address, known: i64) -> Result<i64, Trouble> {
+    let sql = "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1), \
+        (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+            WHERE n.nspname = $1 AND c.relkind = 'r'), \
+        (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
+            WHERE n.nspname = $1 AND c.relkind = 'r' AND c.relname IN ('meta', 'objects', 'log', 'bodies'))";
+    let row = connection.one(sql, &[&address.schema]).await?;
+    let (is_there, tables, ours): (bool, i64, i64) = (row.get(0), row.get(1), row.get(2));
+    if !is_there {
+        connection.run(&format!("CREATE SCHEMA {}", address.schema)).await?;
+    }
+    if tables == 0 {
+        return Ok(0);
+    }
+    if ours != 4 {
+        return Err(Trouble::Foreign { at: address.to_string() });
+    }
+    let sql = "SELECT (SELECT value FROM meta WHERE name = 'version'), \
+               (SELECT value FROM meta WHERE name = 'oldest')";
+    let row = connection.one(sql, &[]).await?;
+    let (Some(version), Some(oldest)) = (row.get::<_, Option<i64>>(0), row.get::<_, Option<i64>>(1)) else {
+        return Err(Trouble::Foreign { at: address.to_string() });
+    };
+    if oldest > known {
+        return Err(Trouble::Newer { at: address.to_string(), version: oldest, known });
+    }
+    Ok(version)
+}
