@@ -57,6 +57,7 @@ class Speaker:
         self.answers_to_lose = 0
         self.claims_to_lose = 0
         self.claimed: dict[str, list[dict[str, Any]]] = {}
+        self.marks: list[tuple[int, float]] = []
         self.writes_may_end = asyncio.Event()
         self.writes_may_end.set()
         self.ended = asyncio.Event()
@@ -66,6 +67,7 @@ class Speaker:
         app.router.add_post("/api/v1/workers/{name}/heartbeat", self._heartbeat)
         app.router.add_post("/api/v1/workers/{name}/writes", self._writes)
         app.router.add_get("/api/v1/resources/{id}/history", self._history)
+        app.router.add_post("/api/v1/resources/{id}/reconcile", self._mark)
         self.server = TestServer(app)
 
     @property
@@ -102,6 +104,10 @@ class Speaker:
 
     async def _history(self, request: web.Request) -> web.Response:
         return web.json_response(self.history.get(int(request.match_info["id"]), []))
+
+    async def _mark(self, request: web.Request) -> web.Response:
+        self.marks.append((int(request.match_info["id"]), (await request.json())["delay_seconds"]))
+        return web.json_response({}, status=202)
 
     def _unknown(self) -> web.Response:
         return web.json_response({"detail": "Worker not found"}, status=404)

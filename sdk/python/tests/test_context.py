@@ -280,6 +280,28 @@ async def test_marking_a_resource_under_work_is_its_requeue_time(ctx: Reconciler
     assert speaker.results(1)[0]["requeue_after"] == 7
 
 
+async def test_the_sooner_of_a_mark_and_a_result_counts(ctx: ReconcilerContext, speaker: Speaker) -> None:
+    for number, (mark, requeue_after) in enumerate([(7, 300), (300, 7)], start=1):
+        await claimed(ctx, speaker, number)
+        await ctx.db.mark_resource_for_reconciliation(number, delay_seconds=mark)
+        await ctx.record_reconciliation(number, ReconcileResult(True, requeue_after=requeue_after))
+        assert speaker.results(number)[0]["requeue_after"] == 7
+
+
+async def test_a_mark_that_comes_when_the_result_is_on_the_way_goes_to_the_server(
+    ctx: ReconcilerContext, speaker: Speaker, until: Any
+) -> None:
+    await claimed(ctx, speaker, 1)
+    speaker.writes_may_end.clear()
+    ending = asyncio.create_task(ctx.record_reconciliation(1, ReconcileResult(True)))
+    await until(lambda: speaker.results(1))
+    await ctx.db.mark_resource_for_reconciliation(1, delay_seconds=7)
+    speaker.writes_may_end.set()
+    await ending
+    assert "requeue_after" not in speaker.results(1)[0]
+    assert speaker.marks == [(1, 7)]
+
+
 async def test_there_is_no_sql_behind_the_context(ctx: ReconcilerContext) -> None:
     with pytest.raises(AttributeError, match="no SQL database"):
         _ = ctx.db.pool

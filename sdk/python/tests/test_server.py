@@ -206,7 +206,6 @@ async def test_a_delayed_mark_is_kept_by_the_server(concert: Concert, until: Any
     async with connected(concert) as ctx, running(noting(seen), ctx):
         number = await asyncio.to_thread(create, concert)
         await wait_for(concert, number, lambda it: it["status"] == "ready")
-        await asyncio.to_thread(concert.history, f"/api/v1/resources/{number}", 1)
         await ctx.db.mark_resource_for_reconciliation(number, delay_seconds=2)
         due = await ctx.db.get_resource(number)
         assert due

@@ -27,11 +27,18 @@ class Lease:
     phase: str | None = None
     message: str = ""
     requeue_after: float | None = None
+    # Its result is on the way: what comes now is not in it any more.
+    is_reported: bool = False
     on_lost: "Callable[[], object] | None" = None
 
     @property
     def is_untouched(self) -> bool:
         return self.writer is None
+
+    def soonest(self, requeue_after: float | None) -> float | None:
+        """When the resource is due again: as its result says or as somebody has asked for, if that is sooner."""
+        asked = [it for it in (requeue_after, self.requeue_after) if it is not None]
+        return min(asked, default=None)
 
 
 class Leases:

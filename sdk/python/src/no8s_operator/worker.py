@@ -251,8 +251,10 @@ class Worker:
     async def finish(self, resource_id: int, result: dict[str, Any]) -> None:
         """Reports the result of a reconciliation, which ends the lease. Silent if there is none any more."""
         lease = self.leases.held.get(resource_id)
-        if lease and result.get("requeue_after") is None and lease.requeue_after is not None:
-            result = {**result, "requeue_after": lease.requeue_after}
+        if lease:
+            lease.is_reported = True
+            if (soonest := lease.soonest(result.get("requeue_after"))) is not None:
+                result = {**result, "requeue_after": soonest}
         await self.write(resource_id, {"op": "result", **result})
         self.leases.end(resource_id)
 
@@ -285,10 +287,11 @@ class Worker:
     async def mark_resource_for_reconciliation(self, resource_id: int, delay_seconds: float = 0) -> None:
         """Has the resource reconciled again after `delay_seconds`.
 
-        For a resource under work this is its `requeue_after`. Otherwise the server keeps the time.
+        For a resource under work this is its `requeue_after`. Otherwise, and when its result is on the way
+        already, the server keeps the time.
         """
         lease = self.leases.held.get(resource_id)
-        if lease:
+        if lease and not lease.is_reported:
             lease.requeue_after = delay_seconds
         else:
             delay = {"delay_seconds": max(delay_seconds, 0)}
