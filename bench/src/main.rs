@@ -32,7 +32,8 @@ const USAGE: &str = "usage: bench [NAME]... [--json] [--quick]
   engine          latency, throughput and memory of the reconcile engine;
                   engine-latency, engine-throughput, engine-memory: one part of it
   managed         the managed reconciler beside one on crossplane-runtime, on a real kube-apiserver:
-                  takes half an hour, needs Go, and is run only by name
+                  1,000 objects until all are ready, 10,000 with five minutes of steady state and edits as well;
+                  takes twenty minutes, needs Go, and is run only by name
   serve           the API beside a real kube-apiserver with etcd: creates, lists, watchers, memory;
                   needs Go and wrk, and is run only by name
   no8s            resources reconciled by a Python plugin: from the answer to reconcile(), and 1,000 of
@@ -41,10 +42,11 @@ const USAGE: &str = "usage: bench [NAME]... [--json] [--quick]
                   needs Go, and is run only by name
   fleet           from a section write to the start of who it wakes, a thousand writes at once, and what
                   10,000 idle entries cost; takes some minutes, and is run only by name
-  postgres        writes, claims of work, watches across two replicas and memory of the store in a
-                  PostgreSQL database, beside the embedded one; needs PostgreSQL, and is run only by name
+  postgres        the API on a PostgreSQL database beside the embedded store and a real kube-apiserver with
+                  etcd: writes, watches across two replicas, memory; then the store alone, with claims of
+                  work; needs Go, wrk and PostgreSQL, and is run only by name
   replicas        10,000 managed resources until all are ready with one, two and three replicas on a PostgreSQL
-                  database, and what happens when one is lost; needs Go and PostgreSQL, takes ten minutes,
+                  database, and what happens when one is lost in the middle of it; needs Go and PostgreSQL, takes ten minutes,
                   and is run only by name
   --json          print the report as JSON instead of a table
   --quick         a tenth of the work: to see that it runs, not to be quoted

@@ -1,5 +1,6 @@
 //! Replicas that share the work: managed resources until all are ready, with one, two and three of them on
-//! one PostgreSQL database; then one is killed, and one stands still for a minute.
+//! one PostgreSQL database; then with three of them of which one is killed in the middle of the work, and one
+//! stands still for a minute.
 //!
 //! The cloud takes its time for every call, as clouds do, so what one replica can do is bounded by how many
 //! reconciles it may run at a time. Resources are there before their provider is: what is measured is the
@@ -24,6 +25,10 @@ const LATENCY: &str = "200ms";
 const CONCURRENCY: &str = "50";
 /// What others wait before they take the work of one that is gone: the default.
 const LEASE: Duration = Duration::from_secs(15);
+/// What a takeover may take beside the lease.
+const TAKEOVER: Duration = Duration::from_secs(1);
+/// How old it may be what a replica tells of the others: it looks twice a second.
+const LOOK: Duration = Duration::from_millis(500);
 /// How long one stands still.
 const STANDSTILL: Duration = Duration::from_secs(60);
 /// Longest wait for anything.
@@ -48,14 +53,14 @@ pub fn run(scale: Scale, report: &mut Report) -> Result<()> {
         let peak = site.replicas.iter().map(|it| it.0.peak_bytes()).collect::<Result<Vec<_>>>()?;
         let largest = peak.into_iter().max().unwrap_or_default() as f64 / f64::from(1 << 20);
         report.add("replicas", format!("peak memory of one, {replicas} replicas"), largest, "MiB");
-        if replicas == 3 {
-            site.lose_one(report)?;
-            site.stand_still(count, scale.of(1_000), report)?;
-        }
-        let doubles = site.summary("doubles")?;
-        report.add("replicas", format!("made twice, {replicas} replicas"), doubles as f64, "");
+        site.check_truth(&format!("{replicas} replicas"), report)?;
     }
-    Ok(())
+    eprintln!("  three of them, and one is lost");
+    let mut site = Site::open(&server.fresh_url(), 3)?;
+    site.declare(0..count)?;
+    site.lose_one(count, report)?;
+    site.stand_still(count, scale.of(1_000), report)?;
+    site.check_truth("one killed and one standing still", report)
 }
 
 /// Replicas on one database, and their cloud.
@@ -156,12 +161,16 @@ impl Site {
 
     /// Lets the provider in. Returns the time until all are ready.
     fn work_off(&mut self, count: usize) -> Result<Duration> {
-        let provider = json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Provider",
-            "metadata": {"name": "cloud"}, "spec": {"endpoint": self.endpoint}});
         let started = Instant::now();
-        request(self.first(), "POST", "/apis/concert.dev/v1alpha1/providers", &provider.to_string())?;
+        self.let_in()?;
         self.await_ready(count)?;
         Ok(started.elapsed())
+    }
+
+    fn let_in(&self) -> Result<()> {
+        let provider = json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Provider",
+            "metadata": {"name": "cloud"}, "spec": {"endpoint": self.endpoint}});
+        request(self.first(), "POST", "/apis/concert.dev/v1alpha1/providers", &provider.to_string()).map(drop)
     }
 
     fn await_ready(&mut self, count: usize) -> Result<()> {
@@ -211,16 +220,36 @@ impl Site {
         }
     }
 
-    /// Kills one, and starts another in its place.
-    fn lose_one(&mut self, report: &mut Report) -> Result<()> {
-        let count = self.replicas.len();
+    /// Lets the provider in, kills one when half is made, and starts another in its place when all is.
+    fn lose_one(&mut self, count: usize, report: &mut Report) -> Result<()> {
+        let replicas = self.replicas.len();
+        self.let_in()?;
+        let started = Instant::now();
+        while self.summary("live")? < count / 2 {
+            ensure!(started.elapsed() < LIMIT, "half is not made after {LIMIT:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
         self.replicas.pop();
-        let took = self.settle(count - 1)?;
-        let against = format!("the lease is {} s", LEASE.as_secs());
+        let made = self.summary("live")?;
+        ensure!(made < count, "all {count} are made: nothing was lost in the middle of anything");
+        let took = self.settle(replicas - 1)?;
+        let against = format!("the lease is {} s; {made} of {count} were made", LEASE.as_secs());
         let what = "kill -9 of one of three until others have its share";
         report.add_against("replicas", what, took.as_secs_f64(), "s", against);
+        ensure!(took <= LEASE + TAKEOVER + LOOK, "others had its share only after {took:?}");
+        self.await_ready(count)?;
         self.join()?;
-        self.settle(count).map(drop)
+        self.settle(replicas).map(drop)
+    }
+
+    /// Fails if the cloud has anything twice, or was told anything by one who had been replaced.
+    fn check_truth(&self, when: &str, report: &mut Report) -> Result<()> {
+        let (doubles, late) = (self.summary("doubles")?, self.summary("late")?);
+        report.add("replicas", format!("made twice, {when}"), doubles as f64, "");
+        report.add("replicas", format!("changed by one who was replaced, {when}"), late as f64, "");
+        ensure!(doubles == 0, "{doubles} were made twice");
+        ensure!(late == 0, "{late} changes came from one who had been replaced");
+        Ok(())
     }
 
     /// Stops one in the middle of its work for a minute, and has it go on.

@@ -3,6 +3,7 @@
 import os
 import re
 import secrets
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -11,6 +12,7 @@ import time
 from pathlib import Path
 
 START_SECONDS = 60
+PACKAGE = Path(__file__).parents[2] / "sdk" / "python"
 
 
 def main(binary: str, arguments: list[str]) -> int:
@@ -31,6 +33,7 @@ def main(binary: str, arguments: list[str]) -> int:
             url = address(server)
             suite = {**environment, "BASE_URL": url, "ADMIN_USER": "admin", "ADMIN_PASSWORD": password}
             suite["CA_FILE"] = str(data / "tls" / "ca.crt")
+            suite["PLUGIN_HOST"] = os.environ.get("PLUGIN_HOST") or str(plugin_host(Path(folder)))
             here = str(Path(__file__).parent)
             return subprocess.run([sys.executable, "-m", "pytest", *arguments], cwd=here, env=suite).returncode
         finally:
@@ -39,6 +42,16 @@ def main(binary: str, arguments: list[str]) -> int:
                 server.wait(30)
             finally:
                 server.kill()
+
+
+def plugin_host(folder: Path) -> Path:
+    """The program of the package in this repository, in an environment of its own."""
+    # pip builds where the source is; a copy leaves the repository as it was.
+    source = folder / "package"
+    shutil.copytree(PACKAGE, source, ignore=shutil.ignore_patterns("*.egg-info", "build", "__pycache__", "tests"))
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
+    subprocess.run([folder / "venv" / "bin" / "pip", "install", "-q", str(source)], check=True)
+    return folder / "venv" / "bin" / "no8s-plugin-host"
 
 
 def address(server: "subprocess.Popen[str]") -> str:

@@ -1,7 +1,7 @@
 """A12: what the first implementation gets wrong, by number, and what must happen instead.
 
-Numbers that are not here have no black box: 9 (configuration of actions), 18 (packaging) and 20 (signals
-of the host) are in the tests of the Python package; 7, 8, 10, 16, 17 also have cases in other files.
+9 (configuration of actions), 18 (packaging) and 20 (signals) are about the host and in `test_host.py`;
+7, 8, 10, 16, 17 also have cases in other files.
 """
 
 import threading

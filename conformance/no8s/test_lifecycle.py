@@ -110,6 +110,39 @@ def test_a_transition_time_changes_only_with_the_status(kind: Kind) -> None:
     assert synced()["lastTransitionTime"] != first["lastTransitionTime"]
 
 
+def test_a_standard_condition_set_by_hand_changes_neither_back_off_nor_phase(admin: Api, kind: Kind) -> None:
+    created = kind.create()
+    path = f"/resources/{created['id']}"
+    lent = kind.worker.one()
+    lent.phase("reconciling")
+    lent.write(op="condition", type="Ready", status="False", reason="Mine", message="m", observed_generation=99)
+    assert {it["observedGeneration"] for it in kind.get(created)["conditions"]} == {1}
+    lent.phase("failed", "broken")
+    lent.write(op="condition", type="Ready", status="False", reason="Mine", message="m")
+    lent.result(False, "broken")
+    kept = ("status", "retry_count", "next_reconcile_time", "observed_generation")
+    before = kind.get(created)
+    assert (before["status"], before["retry_count"]) == ("failed", 1)
+    for more in ({}, {"observed_generation": 99}):
+        body = {"status": "True", "reason": "Mine", "message": "m", **more}
+        after = admin.expect(200, "PUT", f"{path}/conditions/Ready", body)
+        assert [after[it] for it in kept] == [before[it] for it in kept]
+        assert conditions(after)["Ready"] == ("True", "Mine", "m")
+        assert after["conditions"][0]["observedGeneration"] == 1
+    kind.worker.nothing()
+    admin.expect(200, "PUT", path, {"spec": {**DNS_SPEC, "value": "203.0.113.99"}})
+    kind.worker.one().make_ready()
+    assert kind.get(created)["status"] == "ready"
+
+
+def test_a_condition_is_not_for_a_generation_that_is_still_to_come(kind: Kind) -> None:
+    created = kind.create()
+    lent = kind.worker.one()
+    lent.write(op="condition", type="Synced", status="True", reason="R", observed_generation=99)
+    (synced,) = [it for it in kind.get(created)["conditions"] if it["type"] == "Synced"]
+    assert synced["observedGeneration"] == 1
+
+
 def test_a_failure_backs_off(admin: Api, kind: Kind) -> None:
     created = kind.create()
     delays = []

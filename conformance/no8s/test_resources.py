@@ -152,16 +152,20 @@ def test_formats_are_checked(admin: Api, make_kind: Callable[..., Kind]) -> None
 @pytest.mark.parametrize("field", ["spec", "plugin_config"])
 def test_a_mebibyte_is_too_much(admin: Api, make_kind: Callable[..., Kind], field: str) -> None:
     kind = make_kind({})
-    answer = admin.ask("POST", "/resources", kind.body(**{"spec": {"a": 1}, field: {"a": "x" * (1 << 20)}}))
-    assert answer.status_code in (400, 413, 422), answer.text
-    assert "detail" in answer.json()
-    kind.create(**{"spec": {"a": 1}, field: {"a": "x" * 500_000}})
+    much = {field: {"a": "x" * (1 << 20)}}
+    wrong = admin.invalid(["body", field], "POST", "/resources", kind.body(**{"spec": {"a": 1}, **much}))
+    assert f"{field} must not exceed 1048576 bytes of JSON" in wrong["msg"]
+    assert admin.expect(200, "GET", f"/resources?resource_type_name={kind.name}") == []
+    created = kind.create(**{"spec": {"a": 1}, field: {"a": "x" * 500_000}})
+    admin.invalid(["body", field], "PUT", f"/resources/{created['id']}", much)
+    assert kind.get(created) == created
 
 
 @pytest.mark.differs("answers 500")
 def test_a_name_is_taken_once(admin: Api, kind: Kind) -> None:
     resource = kind.create()
-    assert "detail" in admin.expect(409, "POST", "/resources", kind.body(name=resource["name"]))
+    detail = f"Resource '{resource['name']}' already exists"
+    admin.refused(409, detail, "POST", "/resources", kind.body(name=resource["name"]))
 
 
 def test_the_spec_hash_is_the_one_of_python(kind: Kind) -> None:
@@ -182,6 +186,25 @@ def test_list_newest_first_and_filtered(admin: Api, kind: Kind, user: Callable[.
     assert admin.expect(200, "GET", path + "&status=ready") == []
     assert admin.expect(200, "GET", path + "&action_plugin=http_api") == []
     assert admin.expect(200, "GET", path + "&limit=0") == []
+
+
+@pytest.mark.differs("knows no labels")
+def test_list_by_label(admin: Api, kind: Kind) -> None:
+    live = kind.create(metadata={"labels": {"tier": "live", "team": "net"}})["id"]
+    test = kind.create(metadata={"labels": {"tier": "test"}})["id"]
+    plain = kind.create()["id"]
+
+    def ids(label: str) -> list[int]:
+        params = {"resource_type_name": kind.name, "label": label}
+        return [it["id"] for it in admin.expect(200, "GET", "/resources", params=params)]
+
+    assert ids("tier=live") == [live]
+    assert ids("tier=live,team=net") == [live]
+    assert ids("tier") == [test, live]
+    assert ids("tier!=live") == [plain, test]
+    assert ids("tier in (live, test)") == [test, live]
+    assert ids("tier=none") == []
+    admin.invalid(["query", "label"], "GET", "/resources", params={"label": "=="})
 
 
 def test_a_list_has_only_what_may_be_read(
@@ -254,8 +277,13 @@ def test_if_match(admin: Api, kind: Kind) -> None:
     changed = {"spec": {**DNS_SPEC, "value": "203.0.113.51"}}
     admin.expect(200, "PUT", path, changed, headers={"If-Match": tag})
     again = {"spec": {**DNS_SPEC, "value": "203.0.113.52"}}
-    assert "detail" in admin.expect(412, "PUT", path, again, headers={"If-Match": tag})
-    assert kind.get(created)["spec"]["value"] == "203.0.113.51"
+    current = admin.ask("GET", path).headers["etag"]
+    assert current != tag
+    detail = f"If-Match does not name the current state, which is {current}"
+    for method, body in (("PUT", again), ("DELETE", None)):
+        admin.refused(412, detail, method, path, body, headers={"If-Match": tag})
+    shown = kind.get(created)
+    assert (shown["spec"]["value"], shown["deleted_at"]) == ("203.0.113.51", None)
 
 
 def test_outputs_are_empty_at_first(admin: Api, kind: Kind) -> None:

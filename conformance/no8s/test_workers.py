@@ -52,14 +52,15 @@ def test_a_worker_may_come_before_its_type(admin: Api) -> None:
     admin.expect(204, "DELETE", f"/resource-types/{made['id']}")
 
 
-@pytest.mark.parametrize("what", ["claim", "heartbeat", "writes"])
+@pytest.mark.parametrize("what", ["claim", "heartbeat", "writes", "results"])
 def test_a_worker_that_does_not_exist(admin: Api, what: str) -> None:
     bodies = {
         "claim": {"limit": 1, "wait_seconds": 0, "host_id": "h"},
         "heartbeat": {"host_id": "h", "items": []},
         "writes": {"writes": []},
+        "results": {"results": []},
     }
-    assert "detail" in admin.expect(404, "POST", f"/workers/{unique('nothing')}/{what}", bodies[what])
+    admin.refused(404, "Worker not found", "POST", f"/workers/{unique('nothing')}/{what}", bodies[what])
 
 
 def test_a_stranger_may_not_work(kind: Kind, user: Callable[..., Somebody]) -> None:
@@ -108,6 +109,24 @@ def test_a_worker_shows_what_runs_and_what_waits(admin: Api, kind: Kind) -> None
     shown = admin.wait(path, lambda it: it["waiting"] == 2)
     assert shown["running"] == 1
     assert [(it["host_id"], it["leases"]) for it in shown["hosts"]] == [(kind.worker.host_id, 1)]
+
+
+def test_what_is_to_go_comes_first_then_what_is_new_then_what_failed_then_the_rest(admin: Api, kind: Kind) -> None:
+    deleted = kind.ready()
+    steady = kind.create()
+    lent = kind.worker.one()
+    lent.phase("ready", "", 1)
+    lent.result(True, requeue_after=1)
+    failed = kind.create()
+    lent = kind.worker.one(wait_seconds=0)
+    assert lent.id == failed["id"]
+    lent.phase("failed", "broken")
+    lent.result(False, "broken", requeue_after=2)
+    new = kind.create()
+    kind.delete(deleted)
+    admin.wait(f"/workers/{kind.worker.name}", lambda it: it["waiting"] == 4)
+    order = [kind.worker.one().id for _ in range(4)]
+    assert order == [deleted["id"], new["id"], failed["id"], steady["id"]]
 
 
 def test_a_claim_can_be_for_some_types(admin: Api, kind: Kind) -> None:

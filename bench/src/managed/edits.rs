@@ -17,8 +17,9 @@ use crate::process::{Process, get, request};
 
 /// How many edits, in a whole run.
 const EDITS: usize = 500;
-/// From one to the next.
-const PACE: Duration = Duration::from_millis(100);
+/// From one to the next: so that all of them take longer than the minute between two polls of an object, and none
+/// of the polls is missed.
+const PACE: Duration = Duration::from_millis(130);
 /// No object was declared with a size like it.
 const SIZE: usize = 1_000_000;
 /// Longest wait for the last ones.

@@ -8,8 +8,16 @@
 //! contender is reconciler and provider in one, as those on crossplane-runtime are, and asks it as a cloud over
 //! HTTP. So a provider's work counts in ours only where that process does, and CPU and memory are told both
 //! ways: of both processes together, which is what a machine has to bear, and of the reconciler alone.
+//!
+//! For each object ours does what providers do when they connect: it notes the usage of a ProviderConfig, reads
+//! that, and takes the credentials it names. The contender's `Connect` does none of the three, so the writes and
+//! the time that this costs are in our numbers alone.
+//!
+//! Five minutes of steady state and the edits come with most objects only: they are about what is there, and
+//! with fewer there is less of it.
 
 mod edits;
+mod writes;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -22,11 +30,15 @@ use serde_json::{Value, json};
 use crate::Scale;
 use crate::process::{Process, get, neighbour};
 use crate::report::{Report, percentile};
+use writes::Writes;
 
 /// Reconciles at a time, for both. Providers start with 10; a hundred is what people set who wait.
 const CONCURRENCY: &str = "100";
 /// How long nothing happens, in a whole run.
 const STEADY: Duration = Duration::from_secs(300);
+/// How long the last passes have to say what they still have to say: events are written beside them, and belong
+/// to the making of objects and not to the steady state.
+const SETTLING: Duration = Duration::from_secs(10);
 /// Longest wait for all to be ready.
 const LIMIT: Duration = Duration::from_secs(1800);
 /// Made with one call of kubectl.
@@ -53,9 +65,15 @@ struct Seen {
     ready: Duration,
     cpu: Spent,
     peak: Spent,
-    writes: Vec<(String, u64)>,
-    steady_writes: u64,
-    steady_cpu: Spent,
+    writes: Vec<Writes>,
+    /// What came after, where it was waited for.
+    after: Option<After>,
+}
+
+/// What was seen while nothing but polls and edits happened.
+struct After {
+    writes: u64,
+    cpu: Spent,
     /// Milliseconds from sending an edit to the cloud having the change, sorted.
     served: Vec<f64>,
 }
@@ -85,9 +103,10 @@ impl Spent {
 /// Runs all of it.
 pub fn run(scale: Scale, report: &mut Report) -> Result<()> {
     let programs = Programs::build()?;
-    for count in [scale.of(1_000), scale.of(10_000)] {
-        let ours = measure(&programs, Contender::Concert, count, scale)?;
-        let theirs = measure(&programs, Contender::CrossplaneRuntime, count, scale)?;
+    for (count, is_largest) in [(scale.of(1_000), false), (scale.of(10_000), true)] {
+        let then = is_largest.then_some(scale);
+        let ours = measure(&programs, Contender::Concert, count, then)?;
+        let theirs = measure(&programs, Contender::CrossplaneRuntime, count, then)?;
         tell(report, count, &ours, &theirs, scale);
     }
     Ok(())
@@ -101,32 +120,36 @@ fn tell(report: &mut Report, count: usize, ours: &Seen, theirs: &Seen, scale: Sc
         report.add_against(area, format!("{what}, {count} objects"), ours, unit, against);
     };
     row("to all ready", "s", ours.ready.as_secs_f64(), theirs.ready.as_secs_f64());
-    row("CPU until then, with provider and cloud", "s", ours.cpu.sum(), theirs.cpu.sum());
-    row("CPU until then, reconciler alone", "s", ours.cpu.reconciler, theirs.cpu.reconciler);
     let (all, alone) = ("with provider and cloud", "reconciler alone");
-    row(&format!("peak resident memory, {all}"), "MiB", mib(ours.peak.sum()), mib(theirs.peak.sum()));
-    row(
-        &format!("peak resident memory, {alone}"),
-        "MiB",
-        mib(ours.peak.reconciler),
-        mib(theirs.peak.reconciler),
-    );
-    let per_object = |seen: &Seen| seen.writes.iter().map(|(_, n)| n).sum::<u64>() as f64 / count as f64;
-    row("API writes per object, all kinds", "", per_object(ours), per_object(theirs));
-    let minutes = steady(scale).as_secs_f64() / 60.0;
-    let rate = |seen: &Seen| seen.steady_writes as f64 / minutes;
-    row("API writes in steady state", "per min", rate(ours), rate(theirs));
-    let polls = count as f64 * minutes / 1000.0;
-    let (mine, other) = (ours.steady_cpu, theirs.steady_cpu);
-    row(&format!("CPU per 1,000 polls, {all}"), "s", mine.sum() / polls, other.sum() / polls);
-    row(&format!("CPU per 1,000 polls, {alone}"), "s", mine.reconciler / polls, other.reconciler / polls);
-    for (name, share) in [("median", 0.5), ("p99", 0.99)] {
-        let (ours, theirs) = (percentile(&ours.served, share), percentile(&theirs.served, share));
-        row(&format!("edit served while all poll, {name}"), "ms", ours, theirs);
+    row(&format!("CPU until then, {all}"), "s", ours.cpu.sum(), theirs.cpu.sum());
+    row(&format!("CPU until then, {alone}"), "s", ours.cpu.reconciler, theirs.cpu.reconciler);
+    let (mine, other) = (ours.peak, theirs.peak);
+    row(&format!("peak resident memory, {all}"), "MiB", mib(mine.sum()), mib(other.sum()));
+    row(&format!("peak resident memory, {alone}"), "MiB", mib(mine.reconciler), mib(other.reconciler));
+    let each = |writes: u64| writes as f64 / count as f64;
+    let total = |seen: &Seen| each(writes::total(&seen.writes));
+    row("API writes per object, all verbs", "", total(ours), total(theirs));
+    for verb in writes::VERBS {
+        let of_verb = |seen: &Seen| each(writes::of_verb(&seen.writes, verb));
+        row(&format!("API writes per object, {verb}"), "", of_verb(ours), of_verb(theirs));
+    }
+    if let (Some(ours), Some(theirs)) = (&ours.after, &theirs.after) {
+        let minutes = steady(scale).as_secs_f64() / 60.0;
+        let rate = |seen: &After| seen.writes as f64 / minutes;
+        row("API writes in steady state", "per min", rate(ours), rate(theirs));
+        let polls = count as f64 * minutes / 1000.0;
+        let (mine, other) = (ours.cpu, theirs.cpu);
+        row(&format!("CPU per 1,000 polls, {all}"), "s", mine.sum() / polls, other.sum() / polls);
+        row(&format!("CPU per 1,000 polls, {alone}"), "s", mine.reconciler / polls, other.reconciler / polls);
+        for (name, share) in [("median", 0.5), ("p99", 0.99)] {
+            let (ours, theirs) = (percentile(&ours.served, share), percentile(&theirs.served, share));
+            row(&format!("edit served while all poll, {name}"), "ms", ours, theirs);
+        }
     }
     for (name, seen) in [("concert", ours), ("crossplane-runtime", theirs)] {
-        for (what, writes) in &seen.writes {
-            report.add(area, format!("{name}: {what}, {count} objects"), *writes as f64, "writes");
+        for Writes { verb, resource, number } in &seen.writes {
+            let what = format!("{name}: {verb} {resource}, {count} objects");
+            report.add(area, what, each(*number), "per object");
         }
     }
 }
@@ -139,7 +162,8 @@ fn steady(scale: Scale) -> Duration {
     Duration::from_secs(scale.of(STEADY.as_secs() as usize) as u64)
 }
 
-fn measure(programs: &Programs, contender: Contender, count: usize, scale: Scale) -> Result<Seen> {
+/// Until all are ready; and what comes then, if a scale for that is given.
+fn measure(programs: &Programs, contender: Contender, count: usize, then: Option<Scale>) -> Result<Seen> {
     eprintln!("  {} with {count} objects", contender.name());
     let options = Options { with_controllers: true, ..Options::default() };
     let cluster = Cluster::start_with(&options)?.context("there is no cluster to measure on")?;
@@ -157,25 +181,25 @@ fn measure(programs: &Programs, contender: Contender, count: usize, scale: Scale
     let started = Instant::now();
     wait_ready(&cluster, &text("control"), &mut process, count)?;
     let ready = started.elapsed();
-    let cpu = Spent::of(&process, &provider, Process::cpu)?;
-    let writes = writes(contender, &metrics)?;
-    eprintln!(
-        "    all are ready after {:.1} s; now {:?} of nothing but polls",
-        ready.as_secs_f64(),
-        steady(scale)
-    );
-    // What the last passes still have to say is not part of the steady state.
-    std::thread::sleep(Duration::from_secs(10));
-    let sum = |writes: &[(String, u64)]| writes.iter().map(|(_, n)| n).sum::<u64>();
     let spent = || Spent::of(&process, &provider, Process::cpu);
-    let before = (spent()?, sum(&self::writes(contender, &metrics)?));
-    std::thread::sleep(steady(scale));
-    let after = (spent()?, sum(&self::writes(contender, &metrics)?));
-    eprintln!("    now edits");
-    let served = edits::run(&cluster, &text("control"), count, scale)?;
+    let cpu = spent()?;
+    eprintln!("    all are ready after {:.1} s", ready.as_secs_f64());
+    std::thread::sleep(SETTLING);
+    let writes = writes::so_far(contender, &metrics)?;
+    let after = match then {
+        None => None,
+        Some(scale) => {
+            let (before, total) = (spent()?, writes::total(&writes));
+            eprintln!("    now {:?} of nothing but polls", steady(scale));
+            std::thread::sleep(steady(scale));
+            let cpu = spent()?.since(before);
+            let writes = writes::total(&writes::so_far(contender, &metrics)?) - total;
+            eprintln!("    now edits");
+            Some(After { writes, cpu, served: edits::run(&cluster, &text("control"), count, scale)? })
+        }
+    };
     let peak = Spent::of(&process, &provider, |it| Ok(it.peak_bytes()? as f64))?;
-    let (steady_writes, steady_cpu) = (after.1 - before.1, after.0.since(before.0));
-    Ok(Seen { ready, cpu, peak, writes, steady_writes, steady_cpu, served })
+    Ok(Seen { ready, cpu, peak, writes, after })
 }
 
 /// Makes definitions and objects.
@@ -269,43 +293,6 @@ fn wait_ready(cluster: &Cluster, cloud: &str, process: &mut Process, count: usiz
         ensure!(started.elapsed() < LIMIT, "only {ready} of {count} are ready after {LIMIT:?}");
         std::thread::sleep(Duration::from_millis(500));
     }
-}
-
-/// Writes so far, by verb and resource.
-fn writes(contender: Contender, metrics: &str) -> Result<Vec<(String, u64)>> {
-    const VERBS: [&str; 4] = ["create", "update", "patch", "delete"];
-    let mut found = Vec::new();
-    match contender {
-        Contender::Concert => {
-            for line in
-                get(metrics, "/metrics")?.lines().filter(|it| it.starts_with("concert_store_requests_total{"))
-            {
-                let label = |name: &str| Some(line.split_once(&format!("{name}=\""))?.1.split_once('"')?.0);
-                let (Some(verb), Some(resource)) = (label("verb"), label("resource")) else { continue };
-                let number = line.rsplit(' ').next().and_then(|it| it.parse::<f64>().ok()).unwrap_or(0.0);
-                if VERBS.contains(&verb) {
-                    found.push((format!("{verb} {resource}"), number as u64));
-                }
-            }
-        }
-        Contender::CrossplaneRuntime => {
-            let all: Value = serde_json::from_str(&get(metrics, "/requests")?)?;
-            for (resource, verbs) in all.as_object().into_iter().flatten() {
-                for (verb, number) in verbs.as_object().into_iter().flatten() {
-                    let verb = verb.to_lowercase();
-                    let verb = match verb.as_str() {
-                        "post" => "create",
-                        "put" => "update",
-                        other => other,
-                    };
-                    if VERBS.contains(&verb) {
-                        found.push((format!("{verb} {resource}"), number.as_u64().unwrap_or(0)));
-                    }
-                }
-            }
-        }
-    }
-    Ok(found)
 }
 
 fn free_address() -> Result<String> {

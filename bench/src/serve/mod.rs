@@ -1,24 +1,25 @@
 //! The API beside a real kube-apiserver with etcd, both over TLS with a token.
 
-mod server;
-mod watchers;
+pub mod server;
+pub mod watchers;
 
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use concert_testbed::Options;
 use serde_json::Value;
 
 use crate::Scale;
 use crate::report::Report;
 use server::Server;
 
-const CREATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/serve/create.lua");
-const WIDGETS: &str = "/apis/test.concert.dev/v1/namespaces/default/widgets";
+const WRITE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/serve/write.lua");
+pub const WIDGETS: &str = "/apis/test.concert.dev/v1/namespaces/default/widgets";
 const CONNECTIONS: &str = "16";
-const SECONDS: usize = 20;
+pub const SECONDS: usize = 20;
 /// How much is kept when memory is measured.
-const KEPT: usize = 10_000;
+pub const KEPT: usize = 10_000;
 const LISTS: usize = 5;
 const WATCHERS: usize = 1000;
 /// Events that each watcher is told.
@@ -28,7 +29,7 @@ const EVENTS: usize = 50;
 struct Seen {
     /// From the start of the process to the first answer.
     start: Duration,
-    creates: Creates,
+    creates: Writes,
     /// With [`KEPT`] objects, just made.
     resident: u64,
     list: Duration,
@@ -36,18 +37,19 @@ struct Seen {
     fan_out: Duration,
 }
 
-struct Creates {
+/// What became of writes that clients made side by side.
+pub struct Writes {
     requests: usize,
-    per_second: f64,
+    pub per_second: f64,
     p50: Duration,
     p99: Duration,
 }
 
 /// Runs all of it.
 pub fn run(scale: Scale, report: &mut Report) -> Result<()> {
-    ensure!(Command::new("wrk").arg("-v").output().is_ok(), "wrk is not installed; try: apt-get install wrk");
+    check_wrk()?;
     let ours = measure(Server::concert()?, scale)?;
-    let theirs = measure(Server::kubernetes()?, scale)?;
+    let theirs = measure(Server::kubernetes(&Options::default())?, scale)?;
     let area = "serve";
     let mut row = |what: &str, unit: &'static str, ours: f64, theirs: f64| {
         let against = format!("kube-apiserver with etcd {theirs:.1}, ratio {:.2}", ours / theirs);
@@ -66,7 +68,13 @@ pub fn run(scale: Scale, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn measure(mut server: Server, scale: Scale) -> Result<Seen> {
+/// Fails where the client is missing.
+pub fn check_wrk() -> Result<()> {
+    ensure!(Command::new("wrk").arg("-v").output().is_ok(), "wrk is not installed; try: apt-get install wrk");
+    Ok(())
+}
+
+fn measure(server: Server, scale: Scale) -> Result<Seen> {
     eprintln!("  {}", server.name);
     server.define()?;
     fill(&server, scale.of(KEPT))?;
@@ -78,7 +86,7 @@ fn measure(mut server: Server, scale: Scale) -> Result<Seen> {
 }
 
 /// Makes `count` objects. wrk goes by the clock, so it takes a few rounds.
-fn fill(server: &Server, count: usize) -> Result<()> {
+pub fn fill(server: &Server, count: usize) -> Result<()> {
     let mut left = count;
     for round in 0.. {
         let seen = create(server, 2, &format!("kept-{round}"), left)?;
@@ -104,11 +112,29 @@ fn list(server: &Server) -> Result<(Duration, usize)> {
 }
 
 /// Creates objects for so many seconds, or until there are `most`.
-fn create(server: &Server, seconds: usize, label: &str, most: usize) -> Result<Creates> {
+pub fn create(server: &Server, seconds: usize, label: &str, most: usize) -> Result<Writes> {
+    write(server, seconds, &[label, &(most / 2).to_string()])
+}
+
+/// Writes the status of `pool` objects in turn, for so many seconds. They are made first.
+pub fn update_status(server: &Server, seconds: usize, pool: usize) -> Result<Writes> {
+    for number in 0..pool {
+        server.request("POST", WIDGETS, &widget(&format!("status-{number}")))?;
+    }
+    write(server, seconds, &["status", &usize::MAX.to_string(), &pool.to_string()])
+}
+
+/// A small one of the kind that is measured with.
+pub fn widget(name: &str) -> String {
+    format!(
+        "{{\"apiVersion\":\"test.concert.dev/v1\",\"kind\":\"Widget\",\"metadata\":{{\"name\":\"{name}\"}},\"spec\":{{\"size\":1}}}}"
+    )
+}
+
+fn write(server: &Server, seconds: usize, more: &[&str]) -> Result<Writes> {
     let mut command = Command::new("wrk");
-    command.args(["-t", "2", "-c", CONNECTIONS, "-d", &format!("{seconds}s"), "--latency", "-s", CREATE]);
-    command.arg(format!("https://{}", server.address)).args(["--", WIDGETS, &server.token, label]);
-    command.arg((most / 2).to_string());
+    command.args(["-t", "2", "-c", CONNECTIONS, "-d", &format!("{seconds}s"), "--latency", "-s", WRITE]);
+    command.arg(format!("https://{}", server.address)).args(["--", WIDGETS, &server.token]).args(more);
     let output = command.output().context("cannot run wrk")?;
     let text = String::from_utf8(output.stdout)?;
     let line = text.lines().find(|line| line.starts_with('{'));
@@ -119,7 +145,7 @@ fn create(server: &Server, seconds: usize, label: &str, most: usize) -> Result<C
         eprintln!("    {} connections broke", number("broken"));
     }
     let micros = |field: &str| Duration::from_micros(number(field) as u64);
-    Ok(Creates {
+    Ok(Writes {
         requests: number("requests") as usize,
         per_second: number("requests") / number("micros") * 1e6,
         p50: micros("p50"),

@@ -9,7 +9,7 @@ pub enum Exit {
     Done = 0,
     /// It could not; standard error says why and what to try.
     Failed = 1,
-    /// A plan with `--detailed-exitcode` found changes.
+    /// A plan found changes, and was to tell by its exit code.
     Changes = 2,
     /// The command line makes no sense (`EX_USAGE` of BSD).
     Usage = 64,

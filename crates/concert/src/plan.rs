@@ -73,6 +73,7 @@ mod tests {
             namespace: "default".into(),
             name: "a".into(),
             changes,
+            sensitive: Vec::new(),
             reason: String::new(),
         }
     }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 const MANAGED: &str = env!("CARGO_BIN_EXE_managed-reconciler");
@@ -115,4 +116,67 @@ fn the_demonstration_ends_with_everything_ready() {
     }
     let last = out.lines().last().unwrap_or_default();
     assert!(last.starts_with("rediscluster/app-redis ") && last.contains(" Bound "), "{out}");
+}
+
+#[test]
+fn the_completions_are_a_script_that_bash_can_read() {
+    let script = run(env!("CARGO_BIN_EXE_concert"), &["completions", "bash"]);
+    assert_eq!(script.status.code(), Some(0));
+    let (_folder, path) = file("concert.bash", &text(&script.stdout));
+    // It is read as a whole, and knows the commands.
+    let read = format!("source {path} && complete -p concert");
+    for arguments in [vec!["-n", &path], vec!["-ec", &read]] {
+        let bash = Command::new("bash").args(&arguments).output().unwrap();
+        assert!(bash.status.success() && bash.stderr.is_empty(), "{arguments:?}: {}", text(&bash.stderr));
+    }
+    assert!(text(&script.stdout).contains("api-resources"));
+}
+
+/// What the README has a stranger type after the demonstration has begun, without where things are.
+fn steps_of_the_readme() -> (Vec<String>, String) {
+    let readme = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let readme = std::fs::read_to_string(readme).unwrap();
+    let block =
+        readme.split("```\n").find(|it| it.starts_with("export KUBECONFIG=/tmp/concert-demo-")).unwrap();
+    let (places, steps): (Vec<_>, Vec<_>) = block.lines().partition(|it| it.starts_with("export "));
+    (places.into_iter().map(str::to_owned).collect(), steps.join("\n") + "\n")
+}
+
+#[test]
+fn a_stranger_declares_a_bucket_of_their_own_in_the_demonstration() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_concert"))
+        .arg("demo")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let mut said: Vec<String> = Vec::new();
+    while !said.last().is_some_and(|it| it.starts_with("Ctrl-C")) {
+        said.push(lines.next().unwrap_or_else(|| panic!("it has ended: {said:?}")));
+    }
+    let (places, steps) = steps_of_the_readme();
+    assert!(said.join("\n").contains(&steps), "the README says the same:\n{steps}\nas {said:?}");
+    let place = |known: &String| {
+        let start = known.split_once('=').unwrap().0;
+        said.iter().map(|it| it.trim()).find(|it| it.starts_with(start)).unwrap().to_owned()
+    };
+    let places: Vec<String> = places.iter().map(place).collect();
+    let folder =
+        places[0].strip_prefix("export KUBECONFIG=").unwrap().strip_suffix("/data/kubeconfig").unwrap();
+    assert!(Path::new(folder).is_dir());
+
+    let script = format!("{}\n{steps}", places.join("\n"));
+    let output = Command::new("bash").args(["-euo", "pipefail", "-c", &script]).output().unwrap();
+    let (out, talk) = (text(&output.stdout), text(&output.stderr));
+    assert!(output.status.success(), "{out}\n{talk}");
+    let mine = "bucket.cloud.concert.dev/mine created\nBucket default/mine is ready";
+    assert!(out.starts_with(mine), "{out}\n{talk}");
+
+    let interrupt = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(interrupt.success());
+    let rest: Vec<String> = lines.collect();
+    assert_eq!(child.wait().unwrap().code(), Some(0), "{rest:?}");
+    assert!(!Path::new(folder).exists(), "it removes everything");
 }

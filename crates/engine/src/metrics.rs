@@ -73,8 +73,10 @@ impl Counters {
         let result = match outcome {
             Outcome::Done => 0,
             Outcome::Transient(_) | Outcome::Terminal(_) => 1,
-            Outcome::After(Duration::ZERO) | Outcome::Requeue(_, None) => 2,
-            Outcome::After(_) | Outcome::Poll(_) | Outcome::Requeue(_, Some(_)) => 3,
+            Outcome::After(Duration::ZERO)
+            | Outcome::AfterIn(_, Duration::ZERO)
+            | Outcome::Requeue(_, None) => 2,
+            Outcome::After(_) | Outcome::AfterIn(..) | Outcome::Poll(_) | Outcome::Requeue(_, Some(_)) => 3,
             Outcome::WaitFor(_) | Outcome::WaitAtMost(..) => 4,
         };
         self.results[result].inc();
@@ -93,6 +95,7 @@ impl Counters {
             Outcome::Done
             | Outcome::Poll(_)
             | Outcome::After(_)
+            | Outcome::AfterIn(..)
             | Outcome::WaitFor(_)
             | Outcome::WaitAtMost(..) => {}
         }

@@ -8,6 +8,8 @@ use concert_model::condition::{self, Status};
 use concert_model::{Encoded, ObjectKey, ResourceVersion, Uid};
 use serde::{Deserialize, Serialize};
 
+use crate::queue::Lane;
+
 /// How one run of a key went, and so what comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -18,6 +20,8 @@ pub enum Outcome {
     Poll(Duration),
     /// Another look after this time.
     After(Duration),
+    /// The same, in this lane: for who knows better than that it is a retry how urgent the look is.
+    AfterIn(Lane, Duration),
     /// Nothing failed, but it is not there yet, for this reason: another look with back-off, or after
     /// exactly this time, which leaves the back-off as it is.
     Requeue(Arc<str>, Option<Duration>),
@@ -27,7 +31,8 @@ pub enum Outcome {
     WaitAtMost(Vec<Wait>, Duration),
     /// It failed and may work later: it is tried again with back-off.
     Transient(Failure),
-    /// It failed and will fail again until the object changes.
+    /// It failed and will fail again until the object changes; a failure that says after which time looks once
+    /// more then all the same.
     Terminal(Failure),
 }
 
@@ -37,7 +42,7 @@ impl Outcome {
         match self {
             Outcome::Done => OutcomeKind::Done,
             Outcome::Poll(_) => OutcomeKind::Poll,
-            Outcome::After(_) => OutcomeKind::After,
+            Outcome::After(_) | Outcome::AfterIn(..) => OutcomeKind::After,
             Outcome::Requeue(..) => OutcomeKind::Requeue,
             Outcome::WaitFor(_) | Outcome::WaitAtMost(..) => OutcomeKind::WaitFor,
             Outcome::Transient(_) => OutcomeKind::Transient,
@@ -54,7 +59,7 @@ pub enum OutcomeKind {
     Done,
     /// See [`Outcome::Poll`].
     Poll,
-    /// See [`Outcome::After`].
+    /// See [`Outcome::After`] and [`Outcome::AfterIn`].
     After,
     /// See [`Outcome::Requeue`].
     Requeue,

@@ -76,10 +76,14 @@ pub struct Objects {
     pub(crate) is_settled: Predicate,
     /// None where all are alike.
     pub(crate) is_first: Option<Predicate>,
+    pub(crate) listed: Listed,
     /// None where all count.
     pub(crate) is_ours: Option<Predicate>,
     pub(crate) share: Share,
 }
+
+/// In which lane an object goes that was there before the controller was.
+type Listed = Arc<dyn Fn(&Encoded) -> Lane + Send + Sync>;
 
 /// With whom an object takes turns.
 type Share = Arc<dyn Fn(&Encoded) -> u32 + Send + Sync>;
@@ -92,6 +96,7 @@ impl Objects {
             fingerprint: Arc::new(every_write),
             is_settled: Arc::new(|_| false),
             is_first: None,
+            listed: Arc::new(|_| Lane::Poll),
             is_ours: None,
             share: Arc::new(|_| 0),
         }
@@ -107,6 +112,13 @@ impl Objects {
     /// run when the controller starts: only polled, spread over the interval.
     pub fn settled(mut self, is_settled: impl Fn(&Encoded) -> bool + Send + Sync + 'static) -> Self {
         self.is_settled = Arc::new(is_settled);
+        self
+    }
+
+    /// The same, but what was there before the controller was goes in the lane that `lane` says, and not
+    /// behind everything: for objects that tell themselves how urgent they are.
+    pub fn listed_in(mut self, lane: impl Fn(&Encoded) -> Lane + Send + Sync + 'static) -> Self {
+        self.listed = Arc::new(lane);
         self
     }
 

@@ -9,6 +9,7 @@ pub mod config;
 pub mod explain;
 pub mod managed;
 pub mod serve;
+mod upkeep;
 
 pub use concert_engine::Shutdown;
 pub use concert_store::{Chance, Clock, Event, SystemClock};

@@ -180,6 +180,16 @@ impl Backend for Disk {
     }
 }
 
+/// Somebody who sees what really happens in the store, when it happens: whoever asks later may find that
+/// what a write relied on is gone.
+pub trait Witness: Send + Sync {
+    /// This was read, and was so.
+    fn read(&self, found: &Encoded);
+
+    /// This was written, just now, in place of that.
+    fn written(&self, store: &Local, before: Option<&Encoded>, after: &Encoded);
+}
+
 /// How far back a stale read may go.
 const STALE_STATES: usize = 5;
 
@@ -192,6 +202,7 @@ pub struct Remote {
     /// What was read before, the latest last, to be read again when reads are stale.
     seen: Mutex<BTreeMap<ObjectKey, Vec<Encoded>>>,
     line: Line,
+    witness: Option<Arc<dyn Witness>>,
 }
 
 /// The line between one process and its store, which can be cut for a while.
@@ -219,12 +230,52 @@ impl Line {
 impl Remote {
     /// `store`, seen through `weather`.
     pub fn new(store: Local, executor: Executor, chance: Chance, weather: Weather) -> Self {
-        Self { store, executor, chance, weather, seen: Mutex::default(), line: Line::default() }
+        Self {
+            store,
+            executor,
+            chance,
+            weather,
+            seen: Mutex::default(),
+            line: Line::default(),
+            witness: None,
+        }
+    }
+
+    /// Seen by somebody, if there is somebody.
+    pub fn seen_by(self, witness: Option<Arc<dyn Witness>>) -> Self {
+        Self { witness, ..self }
+    }
+
+    /// What is there before a write, if anybody wants to know.
+    async fn before(&self, key: Option<ObjectKey>) -> Option<Encoded> {
+        self.witness.as_ref()?;
+        self.store.get(&key?).await.ok()
+    }
+
+    fn written(&self, before: Option<&Encoded>, result: &Result<Encoded>) {
+        if let (Some(witness), Ok(after)) = (&self.witness, result) {
+            witness.written(&self.store, before, after);
+        }
     }
 
     /// What it is seen through.
     pub fn line(&self) -> Line {
         self.line.clone()
+    }
+
+    /// The store itself, for what stands right beside it.
+    pub fn store(&self) -> &Local {
+        &self.store
+    }
+
+    /// Any other call that goes the same way. One that is lost on the way there is never made.
+    ///
+    /// # Errors
+    /// Those of the call, and [`Error::Unavailable`] if it or its answer was lost.
+    pub async fn carry<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
+        self.travel().await?;
+        let result = call.await;
+        self.answer(result).await
     }
 
     fn strikes(&self, fault: Fault, probability: f64) -> bool {
@@ -275,6 +326,9 @@ impl Store for Remote {
         }
         let result = self.store.get(key).await;
         if let Ok(object) = &result {
+            if let Some(witness) = &self.witness {
+                witness.read(object);
+            }
             let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             let states = seen.entry(key.clone()).or_default();
             if states.last() != Some(object) {
@@ -310,13 +364,16 @@ impl Store for Remote {
     async fn create(&self, object: Object, by: &By) -> Result<Encoded> {
         self.travel().await?;
         let result = self.store.create(object, by).await;
+        self.written(None, &result);
         self.answer(result).await
     }
 
     async fn update(&self, object: Object, by: &By) -> Result<Encoded> {
         self.travel().await?;
         self.maybe_conflict(|| object.key().ok())?;
+        let before = self.before(object.key().ok()).await;
         let result = self.store.update(object, by).await;
+        self.written(before.as_ref(), &result);
         self.answer(result).await
     }
 
@@ -329,7 +386,9 @@ impl Store for Remote {
 
     async fn patch(&self, key: &ObjectKey, part: Part, patch: &Patch, by: &By) -> Result<Encoded> {
         self.travel().await?;
+        let before = self.before(Some(key.clone())).await;
         let result = self.store.patch(key, part, patch, by).await;
+        self.written(before.as_ref(), &result);
         self.answer(result).await
     }
 

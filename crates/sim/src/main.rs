@@ -21,9 +21,9 @@ fn live(play: &str, seed: u64) -> Report {
         "fleet" => scenario::run(seed, |stage| FleetPlay::new(stage, None)),
         "claims" => scenario::run(seed, |stage| ClaimsPlay::new(stage, None)),
         "members" => scenario::run_in(Company::Members, seed, |stage| ToyPlay::new(stage, None)),
-        "shared-managed" => scenario::run_in(Company::Members, seed, ManagedPlay::new),
+        "shared-managed" => scenario::run_in(Company::Members, seed, |stage| ManagedPlay::new(stage, None)),
         "shared-claims" => scenario::run_in(Company::Members, seed, |stage| ClaimsPlay::new(stage, None)),
-        _ => scenario::run(seed, ManagedPlay::new),
+        _ => scenario::run(seed, |stage| ManagedPlay::new(stage, None)),
     }
 }
 

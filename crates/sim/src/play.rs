@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use concert_engine::leader::Duty;
 use concert_engine::{Engine, Tasks};
-use concert_model::{GroupKind, Object, ObjectKey};
-use concert_store::{Chance, Clock};
+use concert_model::{GroupKind, Object, ObjectKey, Revision};
+use concert_store::{Chance, Clock, Local};
 use serde_json::Value;
 
 use crate::executor::Executor;
-use crate::faults::{Remote, Weather};
+use crate::faults::{Remote, Weather, Witness};
 
 /// What a play may use of the life it is in.
 pub struct Stage {
@@ -49,6 +49,19 @@ pub enum Wish {
     Changed(ObjectKey, Value),
     /// The same for one of a kind, or none of it: a number says which, of those that there are.
     OneOf(GroupKind, u64, Option<Value>),
+    /// What somebody makes of one of a kind.
+    Forged(GroupKind, u64, fn(&Object) -> Object),
+}
+
+impl Wish {
+    /// What it is about.
+    pub fn kind(&self) -> Option<GroupKind> {
+        match self {
+            Wish::There(object) => object.gvk().ok().map(|it| it.group_kind),
+            Wish::Gone(key) | Wish::Changed(key, _) => Some(key.kind.clone()),
+            Wish::OneOf(kind, ..) | Wish::Forged(kind, ..) => Some(kind.clone()),
+        }
+    }
 }
 
 impl fmt::Display for Wish {
@@ -59,6 +72,7 @@ impl fmt::Display for Wish {
             Wish::Changed(key, change) => write!(f, "{key} with {change}"),
             Wish::OneOf(kind, number, Some(change)) => write!(f, "{kind} number {number} with {change}"),
             Wish::OneOf(kind, number, None) => write!(f, "no {kind} number {number}"),
+            Wish::Forged(kind, number, _) => write!(f, "something of {kind} number {number}"),
         }
     }
 }
@@ -92,6 +106,11 @@ pub trait Play: 'static {
     /// What the user wants next.
     fn wish(&self) -> Wish;
 
+    /// Who is to see every write.
+    fn witness(&self) -> Option<Arc<dyn Witness>> {
+        None
+    }
+
     /// The bad weather is over: so are the play's own faults.
     fn calm_down(&self) {}
 
@@ -104,10 +123,20 @@ pub trait Play: 'static {
     /// What of `objects`, all there are, and of the world is not as it must be.
     fn check(&self, objects: &[Object]) -> Vec<String>;
 
-    /// What of the past of an object must never have happened; `statuses` are all it ever had, oldest
-    /// first.
-    fn check_history(&self, _object: &Object, _statuses: &[Value]) -> Vec<String> {
+    /// What of the past of an object must never have happened; `past` is all that was ever stored under its
+    /// key, oldest first.
+    fn check_history(&self, _object: &Object, _past: &[Object]) -> Vec<String> {
         Vec::new()
+    }
+
+    /// Where objects of a kind are, if not in the store of the life. It is never lost.
+    fn store_of(&self, _kind: &GroupKind) -> Option<Local> {
+        None
+    }
+
+    /// The last revision of that other store.
+    fn newest_elsewhere(&self) -> Revision {
+        Revision(0)
     }
 
     /// What was seen on the way that must never happen.

@@ -4,95 +4,39 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use concert_engine::leader::{Config as ElectionConfig, Duty, Election, RowSeat};
-use concert_engine::members::{Config as MemberConfig, Membership, Share, Shares};
-use concert_engine::{Engine, OnExit, Tasks};
-use concert_model::{Encoded, Object, Patch, Revision};
+use concert_engine::members::{Config as MemberConfig, Shares};
+use concert_engine::{Engine, Tasks};
+use concert_model::{Encoded, GroupKind, Object, Patch, Revision};
 use concert_store::{By, Chance, Clock, Config, Delete, Error, Local, PageRequest, Part, Query, Store};
 use futures_util::FutureExt;
 use serde_json::Value;
 
+pub use crate::company::Company;
+use crate::company::{join, stand};
 use crate::executor::{Executor, Group};
-use crate::faults::{Disk, Fault, Line, Remote, Weather};
+use crate::faults::{Disk, Line, Remote, Weather};
+use crate::ownership::Ownership;
 use crate::play::{Actor, Play, Stage, Wish};
 use crate::skew::Skewed;
 
-/// How the processes of a life divide the work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Company {
-    /// Two, of which one leads.
-    Leader,
-    /// Three that share it, each with a clock of its own and a line that can be cut.
-    Members,
-}
+#[path = "rehearse.rs"]
+mod rehearse;
 
-impl Company {
-    /// How long nothing may happen in the end. Members go on to look at each other all the while, which is
-    /// most of what such a life costs.
-    fn quiet(self) -> Duration {
-        match self {
-            Self::Leader => Duration::from_secs(900),
-            Self::Members => Duration::from_secs(300),
-        }
-    }
+pub use crate::report::{Counts, Report};
+pub use rehearse::rehearse;
 
-    fn processes(self) -> u32 {
-        match self {
-            Self::Leader => 2,
-            Self::Members => 3,
-        }
-    }
-}
-
-/// Longest that a share may be without an owner once faults have stopped: the longest freeze, a lease by a
-/// slow clock, and some looks.
-const UNOWNED_MAX: Duration = Duration::from_secs(60 + 18 + 12);
+/// For how long shares are looked at once faults have stopped: the longest freeze, a takeover, and some time.
+const SHARES_WATCHED: Duration = Duration::from_secs(60 + 90 + 60);
+/// Between two looks at them.
+const SHARES_EVERY: Duration = Duration::from_secs(1);
 /// Between looks of members at each other.
 const LOOK: Duration = Duration::from_secs(3);
 /// How long bad weather lasts, in turns of up to three seconds each.
 const TURNS: u64 = 120;
 /// Longest time to peace once faults have stopped: a lease, the longest back-off and two polls fit in.
 const SETTLE: Duration = Duration::from_secs(400);
-
-/// How one life went.
-#[derive(Debug)]
-pub struct Report {
-    /// Its seed.
-    pub seed: u64,
-    /// Broken promises, in words; empty for a good life.
-    pub violations: Vec<String>,
-    /// What happened, in order.
-    pub trace: Vec<String>,
-    /// Equal for two lives that were the same.
-    pub fingerprint: u64,
-    /// Of what there was how much.
-    pub counts: Counts,
-}
-
-/// Of what there was how much: a simulation in which nothing happens proves nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Things made in the world.
-    pub creates: u64,
-    /// Things removed from it.
-    pub deletes: u64,
-    /// Calls of former owners that the world turned away.
-    pub fenced: u64,
-    /// Deaths of the store with everything in it.
-    pub crashes: u64,
-    /// Deaths of a process.
-    pub kills: u64,
-    /// Processes stopped for a while.
-    pub freezes: u64,
-    /// Processes asked to stop.
-    pub stops: u64,
-    /// Processes cut off from the store.
-    pub cuts: u64,
-    /// What else went wrong.
-    pub faults: BTreeMap<Fault, u64>,
-    /// Tasks polled.
-    pub steps: u64,
-}
+/// The same where there were no faults but one death: a lease and two polls.
+const RECOVER: Duration = Duration::from_secs(150);
 
 /// Lives the life of `seed` in the play that `open` puts on. A life that panics is a bad one.
 pub fn run<P: Play>(seed: u64, open: impl Fn(&Stage) -> P + std::panic::UnwindSafe) -> Report {
@@ -105,7 +49,35 @@ pub fn run_in<P: Play>(
     seed: u64,
     open: impl Fn(&Stage) -> P + std::panic::UnwindSafe,
 ) -> Report {
-    std::panic::catch_unwind(|| live(company, seed, open)).unwrap_or_else(|panic| {
+    caught(seed, || live(company, seed, open))
+}
+
+/// Lives a life in fine weather, in which wishes come one after the other and the store dies at its commit number
+/// `commit` after each: with every number, after every effect there is.
+pub fn run_dying<P: Play>(
+    seed: u64,
+    commit: u64,
+    wishes: impl Fn() -> Vec<Wish> + std::panic::UnwindSafe,
+    open: impl Fn(&Stage) -> P + std::panic::UnwindSafe,
+) -> Report {
+    caught(seed, move || {
+        let mut life = Life::begin(Company::Leader, seed, open);
+        life.calm_down();
+        life.executor.run_for(RECOVER);
+        for wish in wishes() {
+            life.grant(wish);
+            life.die_at(commit);
+            life.executor.run_for(RECOVER);
+            let objects = life.objects();
+            life.violations.extend(life.play.check(&objects));
+        }
+        life.settle_and_check();
+        life.report(seed)
+    })
+}
+
+fn caught(seed: u64, life: impl FnOnce() -> Report + std::panic::UnwindSafe) -> Report {
+    std::panic::catch_unwind(life).unwrap_or_else(|panic| {
         let texts =
             [panic.downcast_ref::<String>().map(String::as_str), panic.downcast_ref::<&str>().copied()];
         let text = texts.into_iter().flatten().next().unwrap_or("without a word");
@@ -136,6 +108,7 @@ struct Process {
 
 struct Life<P> {
     company: Company,
+    ownership: Ownership,
     play: P,
     executor: Executor,
     chance: Chance,
@@ -181,6 +154,7 @@ impl<P: Play> Life<P> {
             Stage { executor: executor.clone(), chance: chance.fork(), weather: weather.clone(), seed };
         let mut life = Self {
             company,
+            ownership: Ownership::default(),
             play: open(&stage),
             executor,
             chance,
@@ -227,7 +201,7 @@ impl<P: Play> Life<P> {
             Company::Members => Skewed::new(self.executor.clone(), &chance),
         };
         let remote = Remote::new(store, self.executor.clone(), chance.fork(), self.weather.clone());
-        let remote = Arc::new(remote);
+        let remote = Arc::new(remote.seen_by(self.play.witness()));
         let tasks = Tasks::new(self.executor.spawner(group), clock.clone());
         let engine = Engine::new(remote.clone(), clock.clone(), chance.fork(), tasks.clone());
         let actor = Actor {
@@ -242,8 +216,9 @@ impl<P: Play> Life<P> {
         let line = remote.line();
         let shares = match self.company {
             Company::Leader => stand(remote, &name, duty, &tasks, clock, chance),
-            Company::Members => Some(join(remote, &name, duty, &tasks, clock, chance)),
+            Company::Members => Some(join(remote, self.member(&name), duty, &tasks, clock, chance)),
         };
+        self.ownership.disturb(self.executor.elapsed());
         self.processes.insert(process, Process { group, engine, tasks, line, shares });
     }
 
@@ -268,18 +243,45 @@ impl<P: Play> Life<P> {
         }
     }
 
+    fn member(&self, name: &str) -> MemberConfig {
+        // Nobody waits for a takeover here: fewer looks make longer lives affordable.
+        MemberConfig { look_every: LOOK, ..MemberConfig::new("play", name) }
+    }
+
+    /// Lets the store die at this commit, if that comes before all is long at peace.
+    fn die_at(&mut self, commit: u64) {
+        self.note(format!("the store will die at its commit {commit}"));
+        self.disk.light_fuse(commit);
+        let until = self.executor.elapsed() + SETTLE;
+        while !self.disk.is_dead() && self.executor.elapsed() < until {
+            self.executor.run_for(Duration::from_secs(1));
+        }
+        self.disk.light_fuse(0);
+        if self.disk.is_dead() {
+            self.crash();
+        }
+    }
+
     fn user(&mut self) {
         let wish = self.play.wish();
+        self.grant(wish);
+    }
+
+    fn grant(&mut self, wish: Wish) {
         self.note(format!("user wants {wish}"));
         let by = By::actor("user");
-        self.at_once(move |store| {
+        let store = wish.kind().and_then(|it| self.play.store_of(&it)).or_else(|| self.store.clone());
+        self.at_once_in(store, move |store| {
             Box::pin(async move {
                 let wish = match wish {
                     Wish::OneOf(kind, number, change) => {
-                        let page = store.list(&Query::all(kind), &PageRequest::whole()).await?;
-                        let Some(index) = number.checked_rem(page.items.len() as u64) else { return Ok(()) };
-                        let key = page.items[index as usize].key().clone();
+                        let Some(found) = one_of(&store, kind, number).await? else { return Ok(()) };
+                        let key = found.key().clone();
                         change.map_or(Wish::Gone(key.clone()), |change| Wish::Changed(key, change))
+                    }
+                    Wish::Forged(kind, number, forge) => {
+                        let Some(found) = one_of(&store, kind, number).await? else { return Ok(()) };
+                        Wish::There(forge(&found.decode()))
                     }
                     wish => wish,
                 };
@@ -290,7 +292,7 @@ impl<P: Play> Life<P> {
                         return store.patch(&key, Part::Main, &patch, &by).await.map(drop);
                     }
                     Wish::There(object) => object,
-                    Wish::OneOf(..) => return Ok(()),
+                    Wish::OneOf(..) | Wish::Forged(..) => return Ok(()),
                 };
                 match store.create(object.clone(), &by).await {
                     Err(Error::AlreadyExists { key }) => {
@@ -343,6 +345,8 @@ impl<P: Play> Life<P> {
         let duration = Duration::from_millis(self.chance.below(60_000));
         self.note(format!("process {process} is stopped for {duration:?}"));
         self.counts.freezes += 1;
+        let until = self.executor.elapsed() + duration;
+        self.ownership.disturb(until);
         if let Some(process) = self.processes.get(&process) {
             self.executor.freeze(process.group, duration);
         }
@@ -354,6 +358,7 @@ impl<P: Play> Life<P> {
         let duration = Duration::from_millis(self.chance.below(40_000));
         self.note(format!("process {process} is cut off for {duration:?}"));
         self.counts.cuts += 1;
+        self.ownership.disturb(self.executor.elapsed() + duration);
         if let Some(process) = self.processes.get(&process) {
             process.line.cut(self.executor.elapsed() + duration);
         }
@@ -363,15 +368,23 @@ impl<P: Play> Life<P> {
         self.chance.below(u64::from(self.company.processes())) as u32
     }
 
-    /// Every share is claimed, and by one only. A call that was sent in bad weather may take longer than
-    /// this, and its share is handed over only when it has ended: until then whoever sent it has it.
+    /// Every share is claimed, and by one only. A call that was sent in bad weather may take long, and its share
+    /// is handed over only when it has ended: until then whoever sent it has it.
     fn check_shares(&mut self) {
+        if self.company != Company::Members {
+            return;
+        }
         let processes = self.processes.values().chain(&self.leaving);
-        let held = processes.filter_map(|it| it.shares.as_ref()).flat_map(Shares::claimed);
-        let mut owners: BTreeMap<Share, u32> = Share::all().map(|share| (share, 0)).collect();
-        held.for_each(|share| *owners.entry(share).or_default() += 1);
-        for (share, owners) in owners.into_iter().filter(|(_, owners)| *owners != 1) {
-            self.violations.push(format!("share {share} has {owners} owners"));
+        let claims: Vec<_> = processes.filter_map(|it| Some(it.shares.as_ref()?.claimed())).collect();
+        let wrong = self.ownership.check(self.executor.elapsed(), &claims);
+        self.violations.extend(wrong);
+    }
+
+    fn watch_shares(&mut self) {
+        let end = self.executor.elapsed() + SHARES_WATCHED;
+        while self.executor.elapsed() < end {
+            self.executor.run_for(SHARES_EVERY);
+            self.check_shares();
         }
     }
 
@@ -408,14 +421,14 @@ impl<P: Play> Life<P> {
 
     fn settle_and_check(&mut self) {
         if self.company == Company::Members {
-            self.executor.run_for(UNOWNED_MAX);
-            self.check_shares();
+            self.watch_shares();
         }
         self.executor.run_for(SETTLE);
+        self.check_shares();
         let objects = self.objects();
         self.violations.extend(self.play.check(&objects));
         for object in &objects {
-            let past = self.statuses(object);
+            let past = self.past(object);
             self.violations.extend(self.play.check_history(object, &past));
         }
         if !self.violations.is_empty() {
@@ -423,7 +436,8 @@ impl<P: Play> Life<P> {
         }
         let look = |life: &Self| {
             let done = life.play.done();
-            (life.disk.newest(), done.effects, done.runs)
+            let Revision(elsewhere) = life.play.newest_elsewhere();
+            (Revision(life.disk.newest().0 + elsewhere), done.effects, done.runs)
         };
         let (before, quiet) = (look(self), self.company.quiet());
         self.executor.run_for(quiet);
@@ -462,18 +476,22 @@ impl<P: Play> Life<P> {
         }
     }
 
-    /// Every status that an object has had, as far as the log goes back, oldest first.
-    fn statuses(&self, object: &Object) -> Vec<serde_json::Value> {
-        let (Some(store), Ok(key)) = (&self.store, object.key()) else { return Vec::new() };
+    /// Everything that was stored under the key of an object, as far as the log goes back, oldest first.
+    fn past(&self, object: &Object) -> Vec<Object> {
+        let (Some(store), Ok(key)) = (self.store_of(object), object.key()) else { return Vec::new() };
         let past = store.history(&key, None, 1_000).now_or_never().expect("an inline store never waits");
         let past = past.expect("the store can be read");
-        let states = past.iter().rev().filter_map(|it| it.object.as_ref());
-        states.map(|it| it.decode().status().clone()).collect()
+        past.iter().rev().filter_map(|it| it.object.as_ref()).map(Encoded::decode).collect()
+    }
+
+    fn store_of(&self, object: &Object) -> Option<Local> {
+        let kind = object.gvk().ok().map(|it| it.group_kind);
+        kind.and_then(|it| self.play.store_of(&it)).or_else(|| self.store.clone())
     }
 
     /// Every write of an object that is left, by whom, with its metadata.
     fn tell_history(&mut self, object: &Object) {
-        let (Some(store), Ok(key)) = (&self.store, object.key()) else { return };
+        let (Some(store), Ok(key)) = (self.store_of(object), object.key()) else { return };
         let past = store.history(&key, None, 100).now_or_never().expect("an inline store never waits");
         for past in past.expect("the store can be read").iter().rev() {
             let metadata = past.object.as_ref().map(|it| it.body().metadata().to_vec()).unwrap_or_default();
@@ -487,6 +505,8 @@ impl<P: Play> Life<P> {
         let store = self.store.as_ref().expect("the store is open");
         let kinds = self.play.kinds().into_iter();
         let pages = kinds.map(|kind| {
+            let elsewhere = self.play.store_of(&kind);
+            let store = elsewhere.as_ref().unwrap_or(store);
             let (query, whole) = (Query::all(kind), PageRequest::whole());
             let page = store.list(&query, &whole).now_or_never().expect("an inline store never waits");
             page.expect("the store can be read").items
@@ -499,7 +519,15 @@ impl<P: Play> Life<P> {
         &mut self,
         work: impl FnOnce(Local) -> futures_util::future::BoxFuture<'static, Result<(), Error>>,
     ) {
-        let Some(store) = self.store.clone() else { return };
+        self.at_once_in(self.store.clone(), work);
+    }
+
+    fn at_once_in(
+        &mut self,
+        store: Option<Local>,
+        work: impl FnOnce(Local) -> futures_util::future::BoxFuture<'static, Result<(), Error>>,
+    ) {
+        let Some(store) = store else { return };
         let result = work(store).now_or_never().expect("an inline store never waits");
         if let Err(error) = result {
             self.note(format!("  in vain: {error}"));
@@ -521,34 +549,9 @@ impl<P: Play> Life<P> {
     }
 }
 
-/// Stands for election.
-fn stand(
-    remote: Arc<Remote>,
-    name: &str,
-    duty: Arc<dyn Duty>,
-    tasks: &Tasks,
-    clock: Arc<dyn Clock>,
-    chance: Chance,
-) -> Option<Shares> {
-    let seat = Arc::new(RowSeat::new(remote, "play"));
-    let election = Election::new(seat, ElectionConfig::new(name), clock, chance);
-    tasks.spawn("election", OnExit::Log, election.run(duty, tasks.shutdown().clone()));
-    None
-}
-
-/// Becomes one of several.
-fn join(
-    remote: Arc<Remote>,
-    name: &str,
-    duty: Arc<dyn Duty>,
-    tasks: &Tasks,
-    clock: Arc<dyn Clock>,
-    chance: Chance,
-) -> Shares {
-    // Nobody waits for a takeover here: fewer looks make longer lives affordable.
-    let config = MemberConfig { look_every: LOOK, ..MemberConfig::new("play", name) };
-    let membership = Membership::new(remote, config, clock, chance);
-    let shares = membership.shares();
-    tasks.spawn("membership", OnExit::Log, membership.run(duty, tasks.shutdown().clone()));
-    shares
+/// One of a kind: a number says which, of those that there are.
+async fn one_of(store: &Local, kind: GroupKind, number: u64) -> Result<Option<Encoded>, Error> {
+    let mut page = store.list(&Query::all(kind), &PageRequest::whole()).await?;
+    let index = number.checked_rem(page.items.len() as u64);
+    Ok(index.map(|index| page.items.swap_remove(index as usize)))
 }

@@ -3,7 +3,7 @@
 use concert_sim::claims::{self, ClaimsPlay};
 use concert_sim::faults::Fault;
 use concert_sim::fleet::{self, FleetPlay};
-use concert_sim::managed::ManagedPlay;
+use concert_sim::managed::{self, ManagedPlay};
 use concert_sim::scenario::{self, Company, Counts, Report};
 use concert_sim::toy::ToyPlay;
 use concert_sim::toy::run::Bug;
@@ -34,9 +34,42 @@ fn assert_good(play: &str, reports: &[Report]) {
 
 #[test]
 fn a_thousand_managed_lives_keep_every_promise() {
-    let reports = live(0..1000, |seed| scenario::run(seed, ManagedPlay::new));
+    let reports = live(0..1000, |seed| lone(seed, None));
     assert_good("managed", &reports);
     assert_eventful(&reports, &["creates", "deletes", "crashes", "kills", "freezes", "stops"]);
+    assert_struck(&reports);
+}
+
+/// Every commit in the life of an object, and so every effect before and after it, is the last one of a process.
+#[test]
+fn a_crash_at_every_effect_of_a_managed_life_costs_nothing() {
+    const COMMITS: u64 = 40;
+    const SEEDS: u64 = 4;
+    let one = |number: u64| {
+        let (seed, commit) = (number % SEEDS, 1 + number / SEEDS);
+        scenario::run_dying(seed, commit, ManagedPlay::story, |stage| ManagedPlay::new(stage, None))
+    };
+    let reports = live(0..COMMITS * SEEDS, one);
+    let told =
+        |it: &Report| format!("seed {}: {}\n{}", it.seed, it.violations.join("; "), it.trace.join("\n"));
+    let bad = reports.iter().find(|report| !report.violations.is_empty());
+    assert!(bad.is_none(), "{}", bad.map(told).unwrap_or_default());
+    let deaths: u64 = reports.iter().map(|it| it.counts.crashes).sum();
+    let wishes = ManagedPlay::story().len() as u64;
+    assert_eq!(deaths, COMMITS * SEEDS * wishes, "a store that does not die proves nothing");
+}
+
+fn lone(seed: u64, bug: Option<managed::Bug>) -> Report {
+    scenario::run(seed, |stage| ManagedPlay::new(stage, bug))
+}
+
+#[test]
+fn bugs_planted_on_the_way_to_a_provider_are_found() {
+    use managed::Bug;
+    for bug in [Bug::DeniesDoubt, Bug::FindsNothing] {
+        let is_bad = |seed| !lone(seed, Some(bug)).violations.is_empty();
+        assert!((0..100).any(is_bad), "{bug:?} goes unnoticed in a hundred lives");
+    }
 }
 
 fn concert(seed: u64, bug: Option<claims::Bug>) -> Report {
@@ -96,12 +129,15 @@ fn a_thousand_fleets_keep_every_promise() {
     let reports = live(0..1000, |seed| fleet(seed, None));
     assert_good("fleet", &reports);
     assert_eventful(&reports, &["creates", "deletes", "fenced calls", "crashes", "kills", "freezes"]);
+    assert_struck(&reports);
 }
 
 #[test]
 fn bugs_planted_in_a_fleet_are_found() {
     use fleet::Bug;
-    for bug in [Bug::LosesChanges, Bug::NoFence, Bug::ReadsTheFuture, Bug::LeavesThingsBehind] {
+    for bug in
+        [Bug::LosesChanges, Bug::NoFence, Bug::NoSectionFence, Bug::ReadsTheFuture, Bug::LeavesThingsBehind]
+    {
         let is_bad = |seed| !fleet(seed, Some(bug)).violations.is_empty();
         assert!((0..1000).any(is_bad), "{bug:?} goes unnoticed in a thousand lives");
     }
@@ -126,9 +162,10 @@ fn a_thousand_companies_keep_every_promise() {
     let reports = live(0..1000, one);
     assert_good("members", &reports);
     assert_eventful(&reports, &["creates", "deletes", "fenced calls", "kills", "freezes", "stops", "cuts"]);
+    assert_struck(&reports);
     assert_good(
         "shared-managed",
-        &live(0..100, |seed| scenario::run_in(Company::Members, seed, ManagedPlay::new)),
+        &live(0..100, |seed| scenario::run_in(Company::Members, seed, |stage| ManagedPlay::new(stage, None))),
     );
     assert_good(
         "shared-claims",
@@ -141,9 +178,10 @@ fn the_same_seed_gives_the_same_life() {
     for seed in [1, 77, 4711] {
         let plays = [
             |seed| toy(seed, None),
-            |seed| scenario::run(seed, ManagedPlay::new),
+            |seed| lone(seed, None),
             |seed| concert(seed, None),
             |seed| fleet(seed, None),
+            |seed| scenario::run_in(Company::Members, seed, |stage| ToyPlay::new(stage, None)),
         ];
         for play in plays {
             let (one, two) = (play(seed), play(seed));
@@ -154,10 +192,21 @@ fn the_same_seed_gives_the_same_life() {
     assert_ne!(toy(1, None).fingerprint, toy(2, None).fingerprint);
 }
 
+/// Each by what it does, and not by what else goes wrong with it.
 #[test]
-fn a_bug_planted_in_a_concert_is_found() {
-    let is_bad = |seed| !concert(seed, Some(claims::Bug::KeepsWhatItShouldDelete)).violations.is_empty();
-    assert!((0..100).any(is_bad), "it goes unnoticed in a hundred lives");
+fn bugs_planted_in_a_concert_are_found_by_what_they_do() {
+    use claims::Bug;
+    for (bug, what) in [
+        (Bug::KeepsWhatItShouldDelete, "is still being deleted"),
+        (Bug::DropsConsent, "was copied without consent"),
+        (Bug::RandomNames, "its claim is gone"),
+    ] {
+        let is_found = |seed| concert(seed, Some(bug)).violations.iter().any(|it| it.contains(what));
+        assert!(
+            (0..100).any(is_found),
+            "{bug:?} goes unnoticed in a hundred lives: nobody says that it {what}"
+        );
+    }
 }
 
 #[test]

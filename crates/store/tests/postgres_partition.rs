@@ -7,9 +7,8 @@
 mod database;
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::{TcpListener, TcpStream};
 use std::path::Path;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,6 +16,7 @@ use std::time::Duration;
 use concert_model::Revision;
 use concert_store::seal::Keyring;
 use concert_store::{Chance, Clock as _, Query, Store as _, SystemClock};
+use concert_testbed::Network;
 use database::traffic::{Traffic, happened_once, watched, write};
 use database::{Written, maps, open};
 use tokio::sync::mpsc;
@@ -34,92 +34,9 @@ fn argument(name: &str) -> Option<String> {
     std::env::args().find_map(|it| it.strip_prefix(name).map(str::to_owned))
 }
 
-/// A namespace, joined with this one by a pair of links.
-struct Network {
-    name: String,
-    link: String,
-    /// The end of the link that is in the namespace.
-    there: String,
-    host: String,
-}
-
-impl Network {
-    /// None where it may not be made, which is said.
-    fn make() -> Option<Self> {
-        let id = std::process::id();
-        let (name, link, there) = (format!("concert-{id}"), format!("cv{id}h"), format!("cv{id}r"));
-        // Addresses that are set aside for measurements, so nobody routes them.
-        let subnet = format!("198.18.{}", id % 250);
-        let network = Self { name, link, there, host: format!("{subnet}.1") };
-        if let Err(why) = ip(&["netns", "add", &network.name]) {
-            eprintln!("skipped: network namespaces cannot be made here: {why}");
-            return None;
-        }
-        let Self { name, link, there, host } = &network;
-        let made = ip(&["link", "add", link, "type", "veth", "peer", "name", there, "netns", name])
-            .and_then(|()| ip(&["addr", "add", &format!("{host}/30"), "dev", link]))
-            .and_then(|()| ip(&["link", "set", link, "up"]))
-            .and_then(|()| ip(&["-n", name, "addr", "add", &format!("{subnet}.2/30"), "dev", there]))
-            .and_then(|()| ip(&["-n", name, "link", "set", there, "up"]));
-        match made {
-            Ok(()) => Some(network),
-            Err(why) => {
-                eprintln!("skipped: a network namespace cannot be joined here: {why}");
-                None
-            }
-        }
-    }
-
-    /// The far end: without the near one, packets would look for another way out of this machine.
-    fn set(&self, state: &str) {
-        ip(&["-n", &self.name, "link", "set", &self.there, state]).unwrap();
-    }
-}
-
-impl Drop for Network {
-    fn drop(&mut self) {
-        // The other end goes with it.
-        let _ = ip(&["link", "del", &self.link]);
-        let _ = ip(&["netns", "del", &self.name]);
-    }
-}
-
-fn ip(words: &[&str]) -> Result<(), String> {
-    let output = Command::new("ip").args(words).output().map_err(|error| error.to_string())?;
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
-}
-
-/// Lets the other side of the link reach a port of loopback; answers with where. It ends with the process.
-fn forward(host: &str, port: u16) -> u16 {
-    let listener = TcpListener::bind((host, 0)).unwrap();
-    let at = listener.local_addr().unwrap().port();
-    aside(move || {
-        for there in listener.incoming() {
-            let Ok((there, here)) = there.and_then(|it| Ok((it, TcpStream::connect(("127.0.0.1", port))?)))
-            else {
-                return;
-            };
-            pump(there.try_clone().unwrap(), here.try_clone().unwrap());
-            pump(here, there);
-        }
-    });
-    at
-}
-
 /// On a thread that ends with the process: what it waits for cannot be waited for in another way.
 fn aside(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new().name("aside".to_owned()).spawn(work).unwrap();
-}
-
-/// Carries bytes one way, and the end of them.
-fn pump(mut from: TcpStream, mut to: TcpStream) {
-    aside(move || {
-        let _ = std::io::copy(&mut from, &mut to);
-        let _ = to.shutdown(std::net::Shutdown::Both);
-    });
 }
 
 /// The replica on the other side, as its parent sees it.
@@ -132,8 +49,8 @@ struct Replica {
 
 impl Replica {
     fn start(network: &Network, url: &str, keys: &Path, start: u64) -> Self {
-        let mut command = Command::new("ip");
-        command.args(["netns", "exec", &network.name]).arg(std::env::current_exe().unwrap());
+        let mut command = network.command();
+        command.arg(std::env::current_exe().unwrap());
         command.args(["is_the_replica_on_the_other_side", "--exact", "--nocapture", "--test-threads=1"]);
         command.args([format!("{URL}{url}"), format!("{KEYS}{}", keys.display()), format!("{START}{start}")]);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -243,25 +160,25 @@ async fn is_the_replica_on_the_other_side() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_that_is_cut_off_loses_nothing_and_holds_nobody_up() {
     let Some(server) = concert_testbed::Postgres::shared() else { return };
-    let Some(network) = Network::make() else { return };
+    let Some(network) = Network::make().unwrap() else { return };
     let (folder, url) = (tempfile::tempdir().unwrap(), server.fresh_url());
     let keys = folder.path().join("key");
     let keyring = Keyring::open(&keys, &Chance::from_system()).unwrap();
     let replicas = vec![open(&url, &keyring), open(&url, &keyring)];
     let start = replicas[0].newest().await.unwrap().0;
-    let port = forward(&network.host, server.port());
-    let way = url.replace(&format!("127.0.0.1:{}", server.port()), &format!("{}:{port}", network.host));
+    let way = network.forward(server.port()).unwrap();
+    let way = url.replace(&format!("127.0.0.1:{}", server.port()), &way);
     let clock = SystemClock::new();
     let mut traffic = Traffic::start(replicas).await;
     let mut replica = Replica::start(&network, &format!("{way}&sslmode=disable"), &keys, start);
     for partition in PARTITIONS {
         replica.acknowledge(20).await;
-        network.set("down");
+        network.cut().unwrap();
         let began = clock.elapsed();
         while clock.elapsed() - began < partition {
             traffic.acknowledge(10).await;
         }
-        network.set("up");
+        network.mend().unwrap();
     }
     replica.acknowledge(20).await;
     replica.tell("stop");

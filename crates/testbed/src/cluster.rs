@@ -29,6 +29,8 @@ pub struct Options {
     pub with_controllers: bool,
     /// Further arguments for kube-apiserver.
     pub api_server_arguments: Vec<String>,
+    /// etcd syncs every commit, as it does outside of tests.
+    pub is_synced: bool,
 }
 
 /// A running cluster. It ends when it is dropped, and when its process ends, however that happens.
@@ -85,7 +87,7 @@ impl Cluster {
         let directory = directory.keep();
         let place = Place { programs: &programs, directory: &directory };
         let api_server = place.api_server(api_port, &etcd_url, &options.api_server_arguments);
-        let etcd = place.etcd(&etcd_url, peer_port);
+        let etcd = place.etcd(&etcd_url, peer_port, options.is_synced);
         let controller_manager = place.controller_manager();
         fs::write(directory.join("tokens.csv"), format!("{token},admin,admin,\"system:masters\"\n"))?;
         let holder = Mutex::new(holder);
@@ -256,22 +258,23 @@ impl Place<'_> {
         self.directory.join(name).display().to_string()
     }
 
-    fn etcd(&self, url: &str, peer_port: u16) -> Server {
+    fn etcd(&self, url: &str, peer_port: u16, is_synced: bool) -> Server {
         let peer = format!("http://127.0.0.1:{peer_port}");
-        let arguments = vec![
+        let mut arguments = vec![
             format!("--data-dir={}", self.file("etcd")),
             format!("--listen-client-urls={url}"),
             format!("--advertise-client-urls={url}"),
             format!("--listen-peer-urls={peer}"),
             format!("--initial-advertise-peer-urls={peer}"),
             format!("--initial-cluster=default={peer}"),
-            // Nothing here has to survive a power cut.
-            "--unsafe-no-fsync".to_owned(),
-            // A lone member elects itself, and need not wait a second to hear of others.
-            "--heartbeat-interval=10".to_owned(),
-            "--election-timeout=100".to_owned(),
             "--log-level=warn".to_owned(),
         ];
+        if !is_synced {
+            // Nothing here has to survive a power cut; and a lone member elects itself, and need not wait a
+            // second to hear of others.
+            let hasty = ["--unsafe-no-fsync", "--heartbeat-interval=10", "--election-timeout=100"];
+            arguments.extend(hasty.map(str::to_owned));
+        }
         self.server(ETCD, arguments)
     }
 

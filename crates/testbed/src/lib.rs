@@ -1,5 +1,5 @@
-//! A real Kubernetes for tests: etcd and kube-apiserver on loopback, in a directory of their own; and a real
-//! PostgreSQL.
+//! A real Kubernetes for tests: etcd and kube-apiserver on loopback, in a directory of their own; a real
+//! PostgreSQL; and a network that can be cut.
 //!
 //! ```no_run
 //! let Some(cluster) = concert_testbed::Cluster::shared() else { return };
@@ -13,10 +13,12 @@
 mod certificates;
 mod cluster;
 pub mod hold;
+mod network;
 mod postgres;
 mod programs;
 mod wait;
 
 pub use cluster::{Cluster, Options};
+pub use network::Network;
 pub use postgres::Postgres;
 pub use programs::{example, helm, kubectl, program, workspace};

@@ -68,6 +68,16 @@ impl Postgres {
         self.port
     }
 
+    /// The number of its first process, whose children are the others.
+    ///
+    /// # Errors
+    /// It is not running.
+    pub fn process(&self) -> Result<u32> {
+        let file = fs::read_to_string(self.data().join("postmaster.pid"))?;
+        let number = file.lines().next().and_then(|it| it.trim().parse().ok());
+        number.context("postmaster.pid begins with a number")
+    }
+
     /// The administrator's password.
     pub fn password(&self) -> &'static str {
         PASSWORD
@@ -104,12 +114,38 @@ impl Postgres {
     /// # Errors
     /// It failed; the error is what it said.
     pub fn sql(&self, database: &str, statement: &str) -> Result<String> {
-        let mut command = Command::new(self.programs.join("psql"));
+        let mut command = self.client("psql", database);
+        command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement]);
+        Ok(run(&mut command)?.trim().to_owned())
+    }
+
+    /// Copies a schema of the database `postgres` to a new file, as an operator would.
+    ///
+    /// # Errors
+    /// It failed; the error is what pg_dump said.
+    pub fn dump(&self, schema: &str, file: &Path) -> Result<()> {
+        let mut command = self.client("pg_dump", "postgres");
+        command.args(["--format=custom", "--schema", schema, "--file"]).arg(file);
+        run(&mut command).map(drop)
+    }
+
+    /// Puts such a copy back, where the schema must not be.
+    ///
+    /// # Errors
+    /// It failed; the error is what pg_restore said.
+    pub fn restore(&self, file: &Path) -> Result<()> {
+        let mut command = self.client("pg_restore", "postgres");
+        command.args(["--exit-on-error", "--single-transaction"]).arg(file);
+        run(&mut command).map(drop)
+    }
+
+    /// A program of the administrator that connects to a database.
+    fn client(&self, program: &str, database: &str) -> Command {
+        let mut command = Command::new(self.programs.join(program));
         let port = self.port.to_string();
         command.args(["-h", "127.0.0.1", "-p", &port, "-U", "postgres", "-d", database]);
-        command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-c", statement]);
         command.env("PGPASSWORD", PASSWORD);
-        Ok(run(&mut command)?.trim().to_owned())
+        command
     }
 
     /// Cuts all connections but the one that does it.
@@ -127,8 +163,10 @@ impl Postgres {
     /// # Errors
     /// It is not running.
     pub fn stop(&self) -> Result<()> {
-        run(self.command("pg_ctl").arg("-D").arg(self.data()).args(["-m", "immediate", "-w", "stop"]))
-            .map(drop)
+        run(self.command("pg_ctl").arg("-D").arg(self.data()).args(["-m", "immediate", "-w", "stop"]))?;
+        // It waits for the file that says who runs, which goes a moment before the process does.
+        let ended = wait::until(READY_LIMIT, || Ok((!self.holder().is_running(NAME)?).then_some(())))?;
+        ended.context("PostgreSQL does not end")
     }
 
     /// Starts it again, and waits until it is ready.

@@ -52,8 +52,11 @@ const RULES: &[Rule] = &[
     },
     only("testbed", &[]),
     free("provider-example"),
-    // The control planes that its claims are made on.
-    Rule { tests_use: &["server", "testbed"], ..only("provider-local", &["model", "store", "provider"]) },
+    // The control planes that its claims are made on, and another cloud beside it.
+    Rule {
+        tests_use: &["server", "testbed", "provider-example"],
+        ..only("provider-local", &["model", "store", "provider"])
+    },
     // The store for its clock and its chance.
     Rule { tests_use: &["testbed"], ..only("example-fleet", &["model", "store", "worker"]) },
     free("sim"),

@@ -10,6 +10,8 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Error;
 
+/// How long somebody is left alone who has too much to do and does not say for how long.
+const BUSY: Duration = Duration::from_secs(10);
 /// Longest message and longest reason that the server takes, in bytes.
 const MESSAGE_MAX: usize = 32 * 1024;
 const REASON_MAX: usize = 1024;
@@ -98,6 +100,7 @@ impl Answer {
 pub struct Waits {
     what: What,
     entry: Option<String>,
+    version: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,12 +112,12 @@ enum What {
 impl Waits {
     /// Any write of a section.
     pub fn section(section: &str) -> Self {
-        Self { what: What::Section { name: section.to_owned(), path: None }, entry: None }
+        Self { what: What::Section { name: section.to_owned(), path: None }, entry: None, version: None }
     }
 
     /// A condition of the entry that is to become `True`, such as one that another reconciler observes.
     pub fn condition(kind: &str) -> Self {
-        Self { what: What::Condition(kind.to_owned()), entry: None }
+        Self { what: What::Condition(kind.to_owned()), entry: None, version: None }
     }
 
     /// The same, but only if what this JSON pointer leads to in the section has changed. A condition has
@@ -129,7 +132,15 @@ impl Waits {
         }
     }
 
-    /// The same, of another entry.
+    /// The same, of a section at this version: if it is at another one by now, there is nothing to wait for.
+    /// A condition has none.
+    #[must_use]
+    pub fn at_version(self, version: u64) -> Self {
+        Self { version: Some(version), ..self }
+    }
+
+    /// The same, of another entry. Of its sections it counts what was read of them: [`Waits::at_version`], or
+    /// that they were not there.
     #[must_use]
     pub fn of_entry(self, entry: &str) -> Self {
         Self { entry: Some(entry.to_owned()), ..self }
@@ -141,8 +152,12 @@ impl Waits {
             What::Section { name, path: Some(path) } => json!({ "section": name, "path": path }),
             What::Condition(kind) => json!({ "condition": kind }),
         };
+        let is_section = matches!(self.what, What::Section { .. });
         if let Some(entry) = &self.entry {
             whole["entry"] = json!(entry);
+        }
+        if let Some(version) = self.version.or(self.entry.as_ref().map(|_| 0)).filter(|_| is_section) {
+            whole["version"] = json!(version);
         }
         whole
     }
@@ -157,6 +172,8 @@ pub enum Class {
     Unreachable,
     /// Nothing but a change of what is wanted helps.
     Terminal,
+    /// Somebody has too much to do. It is no failure, counts as none, and is tried again in a while.
+    Busy,
 }
 
 /// An end that is a failure.
@@ -182,6 +199,11 @@ impl Failed {
     /// Only a change helps.
     pub fn terminal(message: impl Display) -> Self {
         Self::of(Class::Terminal, message)
+    }
+
+    /// Somebody has too much to do, as with HTTP's 429; [`Failed::again_after`] says for how long.
+    pub fn busy(message: impl Display) -> Self {
+        Self::of(Class::Busy, message).again_after(BUSY)
     }
 
     fn of(class: Class, message: impl Display) -> Self {
@@ -219,9 +241,13 @@ impl Failed {
 }
 
 impl From<Error> for Failed {
-    /// Whatever an inventory refuses may be permitted a moment later: grants change, sections move.
+    /// Whatever an inventory refuses may be permitted a moment later: grants change, sections move. That it
+    /// has too much to do is nobody's failure.
     fn from(error: Error) -> Self {
-        Self::transient(error.chain())
+        match error.is_busy() {
+            true => Self::busy(error.chain()).again_after(error.retry_after().unwrap_or(BUSY)),
+            false => Self::transient(error.chain()),
+        }
     }
 }
 
@@ -229,6 +255,7 @@ impl From<Error> for Failed {
 pub(crate) fn to_json(outcome: &Outcome, observed_revision: u64) -> Map<String, Value> {
     let (word, message, conditions, retry_after) = match outcome {
         Ok(it) => (word(&it.kind), &it.message, &it.conditions, it.retry_after),
+        Err(it) if it.class == Class::Busy => ("requeue", &it.message, &it.conditions, it.retry_after),
         Err(it) => ("failed", &it.message, &it.conditions, it.retry_after),
     };
     let mut body = Map::new();
@@ -238,12 +265,13 @@ pub(crate) fn to_json(outcome: &Outcome, observed_revision: u64) -> Map<String, 
     if let Some(after) = retry_after {
         body.insert("retry_after".into(), json!(after.as_secs_f64()));
     }
-    if let Err(failed) = outcome {
-        let class = match failed.class {
-            Class::Transient => "transient",
-            Class::Unreachable => "unreachable",
-            Class::Terminal => "terminal",
-        };
+    let class = outcome.as_ref().err().and_then(|it| match it.class {
+        Class::Transient => Some("transient"),
+        Class::Unreachable => Some("unreachable"),
+        Class::Terminal => Some("terminal"),
+        Class::Busy => None,
+    });
+    if let Some(class) = class {
         body.insert("error_class".into(), json!(class));
     }
     if let Ok(Answer { kind: Kind::NotReady(waits), .. }) = outcome {
@@ -281,6 +309,45 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_section_of_another_entry_is_waited_for_at_the_version_that_was_read() {
+        let shown = |waits: Waits| waits.to_json();
+        assert_eq!(shown(Waits::section("a").path("/b")), json!({"section": "a", "path": "/b"}));
+        assert_eq!(
+            shown(Waits::section("a").of_entry("hub")),
+            json!({"section": "a", "entry": "hub", "version": 0})
+        );
+        assert_eq!(
+            shown(Waits::section("a").of_entry("hub").at_version(3)),
+            json!({"section": "a", "entry": "hub", "version": 3})
+        );
+        assert_eq!(
+            shown(Waits::condition("A").of_entry("hub").at_version(3)),
+            json!({"condition": "A", "entry": "hub"})
+        );
+    }
+
+    #[test]
+    fn r17_whoever_has_too_much_to_do_is_asked_again_and_nobody_has_failed() {
+        let refused = |status, retry_after| {
+            let detail = "later".to_owned();
+            let failed: Failed = Error::Refused { status, detail, retry_after }.into();
+            Value::Object(to_json(&Err(failed), 7))
+        };
+        let asked = Some(Duration::from_secs(7));
+        for status in [429, 503] {
+            assert_eq!(
+                refused(status, asked),
+                json!({"outcome": "requeue", "observed_revision": 7, "retry_after": 7.0,
+                    "message": format!("later (HTTP {status})")})
+            );
+        }
+        assert_eq!(refused(429, None)["outcome"], "requeue");
+        assert_eq!(refused(429, None)["retry_after"], 10.0);
+        assert_eq!(refused(503, None)["error_class"], "transient");
+        assert_eq!(refused(403, asked)["error_class"], "transient");
+    }
+
+    #[test]
     fn every_end_has_its_own_word_on_the_wire() {
         let shown = |outcome: Outcome| Value::Object(to_json(&outcome, 7));
         assert_eq!(
@@ -295,7 +362,7 @@ mod tests {
         assert_eq!(
             shown(Ok(Answer::not_ready("no network", waits))),
             json!({"outcome": "not_ready", "observed_revision": 7, "message": "no network",
-                "waits_for": [{"section": "network", "path": "/vnet_name"}, {"section": "a", "entry": "other"}]})
+                "waits_for": [{"section": "network", "path": "/vnet_name"}, {"section": "a", "entry": "other", "version": 0}]})
         );
         assert_eq!(
             shown(Err(Failed::terminal("never"))),

@@ -1,6 +1,7 @@
 //! What can go wrong on the way to a server.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 /// What a caller can act on.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,8 @@ pub enum Error {
         status: u16,
         /// The reason.
         detail: String,
+        /// After what time it wishes to be asked again.
+        retry_after: Option<Duration>,
     },
     /// The answer is not what the protocol says.
     #[error("{server} answered something else than the protocol says")]
@@ -46,6 +49,23 @@ impl Error {
             Self::Unreachable { .. } => true,
             Self::Refused { status, .. } => *status == 429 || *status >= 500,
             Self::Unusable(_) | Self::Moved { .. } | Self::Odd { .. } => false,
+        }
+    }
+
+    /// Whether the server has too much to do, and not whoever asks something wrong.
+    pub fn is_busy(&self) -> bool {
+        match self {
+            Self::Refused { status: 429, .. } => true,
+            Self::Refused { status, retry_after, .. } => *status == 503 && retry_after.is_some(),
+            _ => false,
+        }
+    }
+
+    /// After what time the server wishes to be asked again, if it said so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self {
+            Self::Refused { retry_after, .. } => *retry_after,
+            _ => None,
         }
     }
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, HeaderValue, IF_MATCH, USER_AGENT};
-use http::{Method, Request, Uri};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, ETAG, IF_MATCH, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
@@ -22,6 +22,9 @@ use crate::error::Error;
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Longest that an answer may take which nobody waits for on purpose.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Longest time that a server may ask us to stay away.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(60 * 60);
 
 /// A request in the making.
 pub(crate) struct Ask<'a> {
@@ -102,7 +105,8 @@ impl Http {
         let late = |_| unreachable(format!("no answer within {} s", ask.patience.as_secs()).into());
         let (head, body) = tokio::time::timeout(ask.patience, exchange).await.map_err(late)??;
         if !head.status.is_success() {
-            return Err(Error::Refused { status: head.status.as_u16(), detail: detail(&body) });
+            let (status, retry_after) = (head.status.as_u16(), retry_after(&head.headers));
+            return Err(Error::Refused { status, detail: detail(&body), retry_after });
         }
         let version = head.headers.get(ETAG).and_then(|it| it.to_str().ok());
         let version = version.and_then(|it| it.trim_start_matches("W/").trim_matches('"').parse().ok());
@@ -112,6 +116,12 @@ impl Http {
         let body = serde_json::from_slice(&body).map_err(|_| Error::Odd { server: server.clone() })?;
         Ok(Good { body, version })
     }
+}
+
+/// After what time to ask again. A date is not understood, and nobody is believed who says days.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds = headers.get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
 }
 
 /// The server's own words.

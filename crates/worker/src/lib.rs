@@ -52,3 +52,8 @@ pub use inventory::{Inventory, Part, Section, View, Written};
 pub use registration::Registration;
 pub use run::Worker;
 pub use server::Server;
+
+/// The guide, whose examples are compiled with those above.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/fleet.md")]
+pub struct Guide;

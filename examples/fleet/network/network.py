@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 import aiohttp
 
-from no8s_operator.fleet import Answer, Component, Entry, Failed, Inventory, Watch, ready, requeue, serve
+from no8s_operator.fleet import Answer, Busy, Component, Entry, Failed, Inventory, Watch, ready, requeue, serve
+from no8s_operator.http import seconds_of
 
 KIND = "network"
 POLL_SECONDS = 1.0
@@ -51,9 +52,11 @@ class Cloud:
                 return {}
             if answer.status >= 400:
                 # Also when it may have happened: the next run looks first, and the name is taken only once.
-                wait = answer.headers.get("Retry-After")
+                wait = seconds_of(answer.headers.get("Retry-After"))
                 message = f"the cloud says: {content.get('message')} (HTTP {answer.status})"
-                raise Failed(message, terminal=answer.status == 422, retry_after=float(wait) if wait else None)
+                if answer.status == 429:
+                    raise Busy(message, wait)
+                raise Failed(message, terminal=answer.status == 422, retry_after=wait)
             return content or {}
 
 

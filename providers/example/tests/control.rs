@@ -56,7 +56,7 @@ async fn the_cloud_has_an_api_of_its_own() {
         let summary = call(&at, "GET", "/summary", Value::Null).await.2;
         assert_eq!(
             summary,
-            json!({"created": 1, "updated": 1, "deleted": 1, "burnt": 1, "live": 0, "doubles": 0})
+            json!({"created": 1, "updated": 1, "deleted": 1, "burnt": 1, "live": 0, "doubles": 0, "late": 0})
         );
     })
     .await;

@@ -11,7 +11,7 @@ use concert_store::{By, Delete, Error};
 use serde_json::json;
 
 use planes::{Control, on_kubernetes, on_our_own};
-use services::{Cluster, Stage, Talk, has, until};
+use services::{Cluster, Stage, Talk, has, until, until_or};
 
 /// What is applied before anybody claims anything.
 const SHIPPED: [&str; 9] = [
@@ -28,6 +28,16 @@ const SHIPPED: [&str; 9] = [
 const CLASSES: &str = include_str!("../../../examples/claims/local.yaml");
 const CLAIMS: &str = include_str!("../../../examples/claims/local-claims.yaml");
 
+/// The same claim kind on a cloud, beside this machine.
+const CLOUD: [&str; 6] = [
+    include_str!("../../example/crds/example-providerconfigs.yaml"),
+    include_str!("../../example/crds/example-providerconfigusages.yaml"),
+    include_str!("../../../deploy/claims/managed/cloudmemorystoreinstances.yaml"),
+    include_str!("../../../deploy/claims/classes.yaml"),
+    include_str!("../../../deploy/claims/definitions.yaml"),
+    include_str!("../../../examples/claims/memorystore.yaml"),
+];
+
 async fn find(control: &Control, key: &ObjectKey) -> Option<Object> {
     match control.store.get(key).await {
         Ok(object) => Some(object.decode()),
@@ -40,6 +50,16 @@ fn redis_claim() -> ObjectKey {
     ObjectKey::namespaced(GroupKind::new("cache.crossplane.io", "RedisCluster"), "team-a", "shop-cache")
 }
 
+/// A Redis of the grade that only the cloud has.
+fn prod_claim() -> (String, ObjectKey) {
+    let claim = json!({"apiVersion": "cache.crossplane.io/v1alpha1", "kind": "RedisCluster",
+        "metadata": {"name": "shop-sessions", "namespace": "team-a"},
+        "spec": {"classSelector": {"matchLabels": {"grade": "prod"}}, "engineVersion": "3.2",
+            "writeConnectionSecretToRef": {"name": "shop-sessions"}}});
+    let kind = GroupKind::new("cache.crossplane.io", "RedisCluster");
+    (claim.to_string(), ObjectKey::namespaced(kind, "team-a", "shop-sessions"))
+}
+
 fn postgres_claim() -> ObjectKey {
     let kind = GroupKind::new("database.crossplane.io", "PostgreSQLInstance");
     ObjectKey::namespaced(kind, "team-a", "shop-orders")
@@ -47,11 +67,16 @@ fn postgres_claim() -> ObjectKey {
 
 /// Waits until a claim is bound; what its own secret says, and the managed resource behind it.
 async fn bound(control: &Control, claim: &ObjectKey, managed: &str) -> (Details, ObjectKey) {
+    bound_to(control, claim, &GroupKind::new("local.concert.dev", managed)).await
+}
+
+async fn bound_to(control: &Control, claim: &ObjectKey, managed: &GroupKind) -> (Details, ObjectKey) {
     let claim = until(|| async {
         let claim = find(control, claim).await?;
         (claim.status()["bindingPhase"] == "Bound").then_some(claim)
     })
     .await;
+    assert_eq!(claim.spec()["resourceRef"]["kind"], *managed.kind);
     let name = claim.spec()["writeConnectionSecretToRef"]["name"].as_str().unwrap();
     let secret = ObjectKey::namespaced(GroupKind::new("", "Secret"), claim.namespace(), name);
     let secret = find(control, &secret).await.unwrap();
@@ -61,13 +86,17 @@ async fn bound(control: &Control, claim: &ObjectKey, managed: &str) -> (Details,
         details = details.with(name.as_str(), bytes);
     }
     let made = claim.spec()["resourceRef"]["name"].as_str().unwrap();
-    (details, ObjectKey::cluster(GroupKind::new("local.concert.dev", managed), made))
+    (details, ObjectKey::cluster(managed.clone(), made))
 }
 
 async fn let_go(control: &Control, claim: &ObjectKey, managed: &ObjectKey) {
     control.store.delete(claim, &Delete::default(), &By::actor("test")).await.unwrap();
     for key in [claim, managed] {
-        until(|| async { find(control, key).await.is_none().then_some(()) }).await;
+        until_or(|| async {
+            let left = find(control, key).await;
+            left.map_or(Ok(()), |it| Err(format!("{key} is still there: {}", it.into_value())))
+        })
+        .await;
     }
 }
 
@@ -95,6 +124,16 @@ async fn story(control: &Control, cluster: &Cluster) {
     assert_eq!(row.get::<_, i32>(0), 42);
     drop(client);
 
+    // A second definition of the same claim kind, whose class is of a cloud: both are claimed side by side.
+    let (claim, key) = prod_claim();
+    for text in CLOUD.into_iter().chain([&*claim]) {
+        control.apply(text).await;
+    }
+    let elsewhere = GroupKind::new("cache.gcp.crossplane.io", "CloudMemorystoreInstance");
+    let (_, memorystore) = bound_to(control, &key, &elsewhere).await;
+    assert_eq!(talk.say("GET order").await, "$2\r\n42\r\n", "the one on this machine is not touched");
+
+    let_go(control, &key, &memorystore).await;
     let_go(control, &redis_claim(), &redis).await;
     let_go(control, &postgres_claim(), &database).await;
     assert!(cluster.application(&details).await.is_err(), "the database is gone with its claim");

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import ssl
 import subprocess
 import threading
 import time
@@ -13,15 +14,37 @@ from pathlib import Path
 from typing import Any
 
 START_SECONDS = 60
+ADMIN = "admin"
+PASSWORD = "correct horse battery"
 # In the words of the log, be it JSON or text.
 SERVING = r"serving.*\bapi\b.*127\.0\.0\.1:(\d+)"
 
 
 class Concert:
-    """`concert serve --dev` on a port that the system chose, until the end of the `with`."""
+    """`concert serve --dev` on a port that the system chose, until the end of the `with`.
 
-    def __init__(self, binary: str, data: Path, plugins: str | None = "off", **environment: str) -> None:
-        self._arguments = [binary, "serve", "--dev", "--data-dir", str(data), "--admin-listen", "0"]
+    Without `dev` it is as in production: https with an authority of its own, and requests are the
+    administrator's.
+    """
+
+    def __init__(
+        self,
+        binary: str,
+        data: Path,
+        plugins: str | None = "off",
+        *,
+        dev: bool = True,
+        **environment: str,
+    ) -> None:
+        self._arguments = [binary, "serve", "--data-dir", str(data)]
+        self._arguments += ["--admin-listen", "0"]
+        self._is_dev = dev
+        self._authority = data / "tls" / "ca.crt"
+        self._token: str | None = None
+        if dev:
+            self._arguments.append("--dev")
+        else:
+            environment = {"INITIAL_ADMIN_USERNAME": ADMIN, "INITIAL_ADMIN_PASSWORD": PASSWORD, **environment}
         if plugins is not None:
             self._arguments += ["--plugins", plugins]
         self._environment = {**os.environ, **environment}
@@ -44,7 +67,7 @@ class Concert:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"{'http' if self._is_dev else 'https'}://127.0.0.1:{self.port}"
 
     def start(self) -> None:
         """Starts, or starts again on the same port."""
@@ -57,6 +80,14 @@ class Concert:
             found = self.wait_for_line(SERVING, START_SECONDS)
             self.port = int(found[1])
         self._wait_until_healthy()
+        if not self._is_dev:
+            self._log_in()
+
+    def _log_in(self) -> None:
+        self._token = None
+        status, answer = self.ask("POST", "/api/v1/auth/login", {"username": ADMIN, "password": PASSWORD})
+        assert status == 200, answer
+        self._token = answer["access_token"]
 
     def stop(self, number: int = signal.SIGTERM) -> None:
         assert self._process
@@ -105,9 +136,12 @@ class Concert:
         """Status and body of one request."""
         data = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json"} if data else {}
+        if self._token:
+            headers["Authorization"] = f"Bearer {self._token}"
         request = urllib.request.Request(self.url + path, data, headers, method=method)
+        verified = None if self._is_dev else ssl.create_default_context(cafile=self._authority)
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
+            with urllib.request.urlopen(request, timeout=30, context=verified) as answer:
                 raw, status = answer.read(), answer.status
         except urllib.error.HTTPError as error:
             raw, status = error.read(), error.code

@@ -11,6 +11,7 @@ import pytest
 import pytest_asyncio
 from concert import Concert
 from speaker import Speaker
+from venvs import Venv, with_package
 
 from no8s_operator.http import Server
 from no8s_operator.plugins.reconcilers.base import ReconcilerContext
@@ -34,6 +35,12 @@ def concert(concert_binary: str, tmp_path: Path) -> Iterator[Concert]:
     """A fresh server without authentication and without a plugin host."""
     with Concert(concert_binary, tmp_path / "data") as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def venv(tmp_path_factory: pytest.TempPathFactory, concert_binary: str) -> Venv:
+    """An environment with our package, for tests that install plugins and have the server start the host."""
+    return with_package(tmp_path_factory.mktemp("installed"))
 
 
 @pytest_asyncio.fixture

@@ -22,6 +22,7 @@ class FleetSpeaker(Speaker):
         self.result_bytes_max: int | None = None
         self.busy_with: dict[str, int] = {}
         self.accepts: str | None = None
+        self.refuses_reads: tuple[int, dict[str, str]] | None = None
         router = self.server.app.router
         router.add_post("/api/v1/workers/{name}/results", self._results)
         router.add_get("/inventory/v1/entries/{id}", self._entry)
@@ -71,6 +72,9 @@ class FleetSpeaker(Speaker):
         self.tokens.append(request.headers["Authorization"])
         if self.accepts not in (None, request.headers["Authorization"]):
             return web.json_response({"detail": "Token has expired"}, status=401)
+        if self.refuses_reads:
+            status, headers = self.refuses_reads
+            return web.json_response({"detail": "later"}, status=status, headers=headers)
         return web.json_response({"id": "a", "kind": "runtime", "revision": self.revision, "sections": self.sections})
 
     async def _get(self, request: web.Request) -> web.Response:

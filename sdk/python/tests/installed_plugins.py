@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import time
 from typing import Any
 
 from no8s_operator.plugins.actions.base import ActionPlugin
@@ -21,6 +22,49 @@ class Dns(BaseReconciler):
     async def reconcile(self, resource: dict[str, Any], ctx: ReconcilerContext) -> ReconcileResult:
         await ctx.update_status(resource["id"], "ready", "fine", observed_generation=resource["generation"])
         return ReconcileResult(True, "fine")
+
+
+class Delegating(Dns):
+    """Has the action that `plugin_config.through` names do the work."""
+
+    @property
+    def name(self) -> str:
+        return "delegating"
+
+    async def reconcile(self, resource: dict[str, Any], ctx: ReconcilerContext) -> ReconcileResult:
+        number, config = resource["id"], resource["plugin_config"]
+        action = await ctx.get_action_plugin(config["through"])
+        action_ctx = ActionContext(
+            resource_id=number,
+            resource_name=resource["name"],
+            generation=resource["generation"],
+            spec=resource["spec"],
+            spec_hash=resource["spec_hash"],
+            plugin_config={key: it for key, it in config.items() if key != "through"},
+            outputs=resource["outputs"],
+        )
+        workspace = await action.prepare(action_ctx)
+        try:
+            plan = await action.plan(action_ctx, workspace)
+            if resource["status"] == "deleting":
+                result = await action.destroy(action_ctx, workspace)
+                await ctx.remove_finalizer(number, self.name)
+                return ReconcileResult(result.success, result.error_message or "")
+            result = await action.apply(action_ctx, workspace) if plan.has_changes else plan
+            await ctx.update_outputs(number, result.outputs)
+        finally:
+            await action.cleanup(workspace)
+        await ctx.update_status(number, "ready", observed_generation=resource["generation"])
+        return ReconcileResult(result.success, result.error_message or "")
+
+
+class Blocking(Dns):
+    """Blocks the whole process in a resource called `record-1`."""
+
+    async def reconcile(self, resource: dict[str, Any], ctx: ReconcilerContext) -> ReconcileResult:
+        if resource["name"] == "record-1":
+            time.sleep(3600)  # noqa: ASYNC251 - what this plugin is for
+        return await super().reconcile(resource, ctx)
 
 
 def count(line: str) -> None:

@@ -1,17 +1,22 @@
 """Component reconcilers: what they are lent, what they answer, and what happens when the way there is bad."""
 
 import asyncio
+import re
+import runpy
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from fleet_speaker import FleetSpeaker, entry
 
 from no8s_operator.errors import ServerError
 from no8s_operator.fleet import (
     Answer,
+    Busy,
     ClusterEvent,
     Component,
     Entry,
@@ -25,7 +30,9 @@ from no8s_operator.fleet import (
     ready,
     requeue,
 )
-from no8s_operator.http import Server
+from no8s_operator.http import Server, seconds_of
+
+EXAMPLE = Path(__file__).parents[3] / "examples/fleet"
 
 Until = Callable[..., Awaitable[Any]]
 Reconcile = Callable[[Entry, Inventory], Awaitable[Answer]]
@@ -141,6 +148,45 @@ async def test_every_end_has_its_own_word(speaker: FleetSpeaker, until: Until) -
     assert (by_item["fine"]["outcome"], by_item["fine"]["retry_after"]) == ("ready", 30)
 
 
+async def test_r17_whoever_has_too_much_to_do_is_asked_again_and_nobody_has_failed(
+    speaker: FleetSpeaker, until: Until
+) -> None:
+    async def script(it: Entry, inventory: Inventory) -> Answer:
+        if it.id == "cloud":
+            raise Busy("the cloud has too much to do")
+        await inventory.read()
+        return ready()
+
+    speaker.refuses_reads = (429, {"Retry-After": "7"})
+    async with Running(speaker, script):
+        speaker.offer(entry("cloud"), entry("inventory"))
+        await until(lambda: len(speaker.reported) == 2)
+    by_item = {it["item"].split("/")[0]: it for it in speaker.reported}
+    assert (by_item["inventory"]["outcome"], by_item["inventory"]["retry_after"]) == ("requeue", 7)
+    assert (by_item["cloud"]["outcome"], by_item["cloud"]["retry_after"]) == ("requeue", 10)
+    assert not any("error_class" in it for it in speaker.reported)
+
+
+async def test_r17_the_network_of_the_example_takes_a_busy_cloud_for_no_failure() -> None:
+    async def busy(_: web.Request) -> web.Response:
+        return web.json_response({"message": "slow down"}, status=429, headers={"Retry-After": "3"})
+
+    app = web.Application()
+    app.router.add_route("*", "/{path:.*}", busy)
+    async with TestServer(app) as server:
+        network = runpy.run_path(str(EXAMPLE / "network/network.py"))
+        cloud = network["Cloud"](str(server.make_url("/")))
+        with pytest.raises(Busy) as raised:
+            await cloud.get("vnet-a")
+        await cloud.close()
+    assert raised.value.to_json()["retry_after"] == 3
+
+
+def test_r17_a_time_that_nobody_understands_is_as_none() -> None:
+    said = ["3", "0", "99999999", "-1", "x", "Wed, 21 Oct 2015 07:28:00 GMT", None]
+    assert [seconds_of(it) for it in said] == [3, 0, 3600, None, None, None, None]
+
+
 async def test_a_result_whose_answer_was_lost_is_sent_again(speaker: FleetSpeaker, until: Until) -> None:
     async def script(_: Entry, __: Inventory) -> Answer:
         return ready()
@@ -176,6 +222,13 @@ async def test_results_that_are_too_much_for_one_request_go_out_in_several(speak
         await until(lambda: len(speaker.reported) == 10)
         await until(lambda: not speaker.leases)
     assert all(len(it["message"].encode()) <= 32 * 1024 for it in speaker.reported)
+
+
+def test_a_section_of_another_entry_is_waited_for_at_the_version_that_was_read() -> None:
+    assert WaitsFor("a").to_json() == {"section": "a"}
+    assert WaitsFor("a", entry="hub").to_json() == {"section": "a", "entry": "hub", "version": 0}
+    assert WaitsFor("a", entry="hub", version=3).to_json() == {"section": "a", "entry": "hub", "version": 3}
+    assert WaitsFor(condition="A", entry="hub").to_json() == {"condition": "A", "entry": "hub"}
 
 
 def test_what_is_waited_for_is_a_section_or_a_condition() -> None:
@@ -258,3 +311,23 @@ async def test_sections_are_read_written_at_a_version_and_removed(speaker: Fleet
             await inventory.write("cluster", {"a": 3}, version=1)
         await inventory.remove("cluster")
         await inventory.remove("cluster")
+
+
+async def test_the_reconciler_of_the_guide_does_what_the_guide_says(
+    speaker: FleetSpeaker, until: Until, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    guide = (EXAMPLE.parents[1] / "docs/guides/fleet.md").read_text()
+    (block,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    served: list[Component] = []
+    monkeypatch.setattr("no8s_operator.fleet.serve", served.append)
+    exec(compile(block, "fleet.md", "exec"), {"__name__": "guide"})
+    (dns,) = served
+    async with Running(speaker, dns.reconcile):
+        speaker.offer(entry("a"))
+        await until(lambda: len(speaker.reported) == 1)
+        speaker.sections["cluster"] = {"version": 1, "data": {"api_server": "https://here"}}
+        speaker.offer(entry("a"))
+        await until(lambda: len(speaker.reported) == 2)
+    assert speaker.reported[0]["waits_for"] == [{"section": "cluster", "path": "/api_server"}]
+    assert speaker.reported[1]["outcome"] == "ready"
+    assert speaker.sections["dns"]["data"] == {"name": "a.clusters.example.com"}

@@ -1,11 +1,9 @@
 """The guide `docs/guides/first-plugin.md`, performed literally against a fresh server."""
 
 import asyncio
-import os
 import re
 import shutil
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -15,39 +13,12 @@ from typing import Any
 import pytest
 from concert import Concert
 from speakers_outside import GitHubSpeaker
+from venvs import ROOT, Venv
 
-ROOT = Path(__file__).parents[3]
-SDK = ROOT / "sdk" / "python"
 EXAMPLE = ROOT / "examples" / "dns-plugin"
 GUIDE = ROOT / "docs" / "guides" / "first-plugin.md"
 # The plugin's own loop sleeps 30 s between looks, and the look itself may wait for 20 s.
 PATIENCE = 75
-
-
-class Venv:
-    """A fresh environment, as somebody who follows the guide has it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.bin = folder / "bin"
-        subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
-
-    def pip(self, *arguments: str, cwd: Path = ROOT) -> None:
-        done = subprocess.run([self.bin / "pip", *arguments], cwd=cwd, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-
-    def concert(self, binary: str, data: Path, **environment: str) -> Concert:
-        path = f"{self.bin}{os.pathsep}{os.environ['PATH']}"
-        return Concert(binary, data, plugins=None, PATH=path, **environment)
-
-
-@pytest.fixture(scope="module")
-def venv(tmp_path_factory: pytest.TempPathFactory, concert_binary: str) -> Venv:
-    # pip builds where the source is; a copy leaves the repository as it was.
-    source = tmp_path_factory.mktemp("sdk") / "python"
-    shutil.copytree(SDK, source, ignore=shutil.ignore_patterns("*.egg-info", "build", "__pycache__", "tests"))
-    it = Venv(tmp_path_factory.mktemp("venv"))
-    it.pip("install", str(source))
-    return it
 
 
 @pytest.fixture

@@ -3,16 +3,13 @@
 import asyncio
 import json
 import signal
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
 from concert import Concert
-from conftest import StartHost
 from test_base_reconciler import Plugin
 
 from no8s_operator.errors import StaleLeaseError
@@ -310,43 +307,3 @@ async def test_events_reach_a_subscriber(concert: Concert) -> None:
                 continue
         assert event.resource_id <= number
         assert event.resource_type_name == "DnsRecord"
-
-
-async def has_action(concert: Concert, name: str) -> None:
-    def look(_: int, body: Any) -> bool:
-        return name in {it["name"] for it in body}
-
-    await asyncio.to_thread(concert.wait_for, "/api/v1/plugins/actions", look)
-
-
-async def test_exec_as_action_plugin(concert: Concert, tmp_path: Path, start_host: StartHost) -> None:
-    make_type(concert)
-    made = tmp_path / "made"
-    write = f"import json,os; open({str(made)!r},'w').write(open(os.environ['NO8S_SPEC_FILE']).read());"
-    outputs = "json.dump({'file': 'made'}, open(os.environ['NO8S_OUTPUTS_FILE'],'w')); print('made it')"
-    plan = f"import os,sys; print('look'); sys.exit(0 if os.path.exists({str(made)!r}) else 2)"
-    commands = {
-        "plan": [sys.executable, "-c", plan],
-        "apply": [sys.executable, "-c", write + outputs],
-        "destroy": [sys.executable, "-c", f"import os; os.remove({str(made)!r}); print('gone')"],
-    }
-    file = tmp_path / "commands.json"
-    file.write_text(json.dumps({"commands": {"files": commands}}))
-    process = await start_host(CONCERT_URL=concert.url, CONCERT_EXEC_COMMANDS=str(file))
-    await has_action(concert, "exec")
-    number = create(concert, action_plugin="exec", plugin_config={"command": "files"})
-    resource = await wait_for(concert, number, lambda it: it["status"] == "ready")
-    assert resource["outputs"] == {"file": "made"}
-    assert resource["finalizers"] == ["exec"]
-    assert json.loads(made.read_text()) == SPEC
-    (entry,) = await asyncio.to_thread(concert.history, f"/api/v1/resources/{number}", 1)
-    assert (entry["plan_output"], entry["apply_output"]) == ("look", "made it")
-    bad = create(concert, "bad", action_plugin="exec", plugin_config={"command": "rm"})
-    failed = await wait_for(concert, bad, lambda it: it["status"] == "failed")
-    assert "'rm' is not configured" in failed["status_message"]
-    concert.ask("DELETE", f"/api/v1/resources/{number}")
-    path = f"/api/v1/resources/{number}"
-    await asyncio.to_thread(concert.wait_for, path, lambda status, _: status == 404)
-    assert not made.exists()
-    process.terminate()
-    assert await asyncio.wait_for(process.wait(), 30) == 0

@@ -97,7 +97,7 @@ async def test_each_is_reconciled_once_per_generation(
 async def test_the_dead_and_the_frozen_are_replaced(
     counted: Concert, tmp_path: Path, start_host: StartHost, until: Any
 ) -> None:
-    hosts = Hosts(start_host, counted, tmp_path, 0.1)
+    hosts = Hosts(start_host, counted, tmp_path, 0.2)
     await hosts.start(3)
     await until(lambda: counted.ask("GET", "/api/v1/workers/counting")[0] == 200, 30)
     creating = asyncio.create_task(create_all(counted))
@@ -106,12 +106,17 @@ async def test_the_dead_and_the_frozen_are_replaced(
     killed.kill()
     frozen.send_signal(signal.SIGSTOP)
     await creating
+    taken_over = []
     for number in [it["id"] for it in await all_ready(counted, 120)]:
-        await asyncio.to_thread(counted.history, f"/api/v1/resources/{number}", 1)
+        history = await asyncio.to_thread(counted.history, f"/api/v1/resources/{number}", 1)
+        if "lease expired" in {it["error_message"] for it in history}:
+            taken_over.append(number)
+    assert taken_over, "the leases of both ended"
     resources = await all_ready(counted, 30)
     before = {it["id"]: it for it in resources}
     frozen.send_signal(signal.SIGCONT)
-    # It wakes up in the middle of its writes; when it claims again, those are behind it.
+    # It wakes up in the middle of its runs: what it still writes of them is refused, unless it gives them up
+    # before. When it claims again, that is behind it.
     begun = len(hosts.lines())
     counted.ask("POST", f"/api/v1/resources/{resources[0]['id']}/reconcile")
     await until(lambda: len(hosts.lines()) > begun, 30)

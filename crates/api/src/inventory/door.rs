@@ -11,8 +11,9 @@ use http::{HeaderMap, Method, Response};
 use super::books::Books;
 use super::caller::Caller;
 use super::contents::Schemas;
-use super::tokens;
-use super::write::{Newest, Turns};
+use super::newest::Newest;
+use super::tokens::{self, Minter};
+use super::write::Turns;
 use crate::audit::Audit;
 use crate::auth::{Gate, Keys, User};
 use crate::kube::Body;
@@ -52,6 +53,12 @@ impl Door {
         let books = Books::new(parts.store.clone());
         let (schemas, turns, newest) = (Schemas::default(), Turns::default(), Newest::default());
         Self(Arc::new(Inner { parts, books, schemas, turns, newest }))
+    }
+
+    /// Makes tokens for this door; `address` is where it is reached, as in `https://host:port`. What was
+    /// written under an earlier claim of an item than the last one that came for a token is refused.
+    pub fn minter(&self, address: &str) -> Minter {
+        self.0.minter(address)
     }
 
     /// The revision of an entry, by its uid.
@@ -117,6 +124,10 @@ fn methods(path: &[&str]) -> Option<&'static str> {
 }
 
 impl Inner {
+    pub fn minter(&self, address: &str) -> Minter {
+        Minter::new(&self.parts, self.newest.clone(), address)
+    }
+
     /// An object; none if there is none.
     pub async fn find(&self, key: &ObjectKey) -> Result<Option<Encoded>, StoreError> {
         find(&self.parts.store, key).await

@@ -3,7 +3,8 @@
 //! Everything is an object of the store, so this is a view of it, with rules of its own: `caller` says who
 //! may read and write what, `sections` and `write` keep versions, hashes and the secrets of secret
 //! sections, `contents` what may stand in one, `books` the revisions, `watch` tells of changes, `tokens`
-//! makes the tokens that reconcilers get with their work, `grants` says what those are good for. `admit`
+//! makes the tokens that reconcilers get with their work, `newest` shuts out those whose claim
+//! is over, `grants` says what those are good for. `admit`
 //! holds the same rules for objects that come through another door, `sweep` removes what a crash left.
 
 mod admit;
@@ -14,6 +15,7 @@ mod door;
 mod entries;
 mod grants;
 mod history;
+mod newest;
 mod sections;
 mod sent;
 mod sweep;

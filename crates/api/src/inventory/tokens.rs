@@ -16,7 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::caller::Caller;
-use super::door::{Inner, find};
+use super::door::{Inner, Parts, find};
+use super::newest::Newest;
 use super::sent::Sent;
 use crate::auth::{BadToken, Keys, User, bearer, decode, encode};
 use crate::kube::Body;
@@ -112,7 +113,7 @@ pub struct Wanted {
     pub entry: String,
     /// Which reconciler.
     pub reconciler: String,
-    /// Under which claim: what is written with the token is refused once a later one has written.
+    /// Under which claim: what is written with the token is refused once there is a later one.
     pub lease: Option<Lease>,
 }
 
@@ -146,7 +147,8 @@ pub enum Unminted {
 ///
 /// # Guarantees
 /// - One answer for each that is wanted, in the same order; none where the entry is not there.
-/// - A token lets its reconciler do what its grant says on that incarnation of the entry, until it expires.
+/// - A token lets its reconciler do what its grant says on that incarnation of the entry, until it expires or
+///   one is made for a later claim of the same item.
 ///
 /// # Errors
 /// [`Unminted`]; then there is no token at all.
@@ -167,13 +169,19 @@ pub struct Minter {
     clock: Arc<dyn Clock>,
     /// Where this process is reached.
     address: Arc<str>,
+    /// Hears of every claim.
+    newest: Newest,
 }
 
 impl Minter {
-    /// One for the entries in `store`; `address` is where this process is reached, as in
-    /// `https://host:port`.
-    pub fn new(store: Local, keys: Keys, clock: Arc<dyn Clock>, address: &str) -> Self {
-        Self { store, keys, clock, address: address.trim_end_matches('/').into() }
+    pub(super) fn new(parts: &Parts, newest: Newest, address: &str) -> Self {
+        Self {
+            store: parts.store.clone(),
+            keys: parts.keys.clone(),
+            clock: parts.clock.clone(),
+            address: address.trim_end_matches('/').into(),
+            newest,
+        }
     }
 }
 
@@ -185,6 +193,7 @@ impl Minting for Minter {
             let entry = find(&self.store, &names::entry_key(&one.entry)).await;
             let entry = entry.map_err(|error| Unminted::Unavailable(error.to_string()))?;
             minted.push(entry.map(|entry| {
+                self.newest.note(one.lease.as_ref());
                 let scope = Scope {
                     entry: one.entry.clone(),
                     uid: entry.head().uid.clone(),
@@ -211,10 +220,8 @@ impl Inner {
         let mut sent = Sent::read(call, &["items", "ttl_seconds"])?;
         let lifetime = sent.integer("ttl_seconds", 1, LIFETIME_MAX)?.unwrap_or(LIFETIME);
         let wanted = wanted(&mut sent)?;
-        let parts = &self.parts;
-        let minter = Minter::new(parts.store.clone(), parts.keys.clone(), parts.clock.clone(), "");
         let lifetime = Duration::from_secs(lifetime.unsigned_abs());
-        let minted = minter.mint(&wanted, lifetime).await;
+        let minted = self.minter("").mint(&wanted, lifetime).await;
         let minted = minted.map_err(|_| Error::unavailable("the store is unavailable"))?;
         let shown = |it: &Option<Minted>| match it {
             Some(it) => json!({"token": it.token, "expires_at": time::seconds(it.expires_at)}),

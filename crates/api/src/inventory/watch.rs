@@ -32,7 +32,13 @@ impl Inner {
         let scope = match &caller {
             Caller::User(_) => {
                 let name = section.as_deref().unwrap_or_default();
-                self.permit_user(&caller, "watch", "sections", name).await?;
+                match &entry {
+                    // Perhaps a role names this one and no other.
+                    Some(entry) if !name.is_empty() => {
+                        self.permit_section(&caller, (Right::Read, "watch"), entry, name).await?;
+                    }
+                    _ => self.permit_user(&caller, "watch", "sections", name).await?,
+                }
                 None
             }
             Caller::Reconciler(_, scope) => {
@@ -62,8 +68,8 @@ impl Reader {
     async fn may_read(&self, section: Section<'_>) -> bool {
         let permitted = match &self.scope {
             None => {
-                let caller = Caller::User(&self.user);
-                self.inner.permit_user(&caller, "watch", "sections", section.name()).await
+                let (caller, right) = (Caller::User(&self.user), (Right::Read, "watch"));
+                self.inner.permit_section(&caller, right, section.entry(), section.name()).await
             }
             Some(scope) if section.entry_uid().as_ref() != Some(&scope.uid) => return false,
             Some(scope) => {

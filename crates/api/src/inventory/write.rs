@@ -5,9 +5,7 @@
 //! removed. A crash in between leaves a Secret that nobody points at, for the sweep: whoever else meets it
 //! cannot know whether its writer, perhaps in another process, is about to point at it.
 
-use std::collections::BTreeMap;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-use std::sync::PoisonError;
 
 use concert_model::inventory::{Changed, Entry, Expected, Kept, Lease, Moved, Section, decide, names};
 use concert_model::{Encoded, Object, ObjectKey, Patch, ResourceVersion, base64, time};
@@ -24,8 +22,6 @@ use crate::rest::Error;
 const TRIES_MAX: usize = 32;
 /// Turns that writers take; those of one section always take the same.
 const TURNS: usize = 64;
-/// Claims that are remembered: ten thousand entries with five sections each, twice.
-const NEWEST_MAX: usize = 100_000;
 
 /// Who writes a secret section, or any under a claim, one after another as far as this process goes: Secrets
 /// of who is overtaken are written in vain, and between the look at claims and the write no other one comes.
@@ -41,31 +37,6 @@ impl Turns {
     async fn take(&self, key: &ObjectKey) -> MutexGuard<'_, ()> {
         let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(&key.name);
         self.0[usize::try_from(hash).unwrap_or_default() % TURNS].lock().await
-    }
-}
-
-/// The newest claims that sections were met under without being changed: those that found them as they
-/// should be, and those that removed them. A claim that changes one is written down with it; these are not,
-/// since looking must write nothing, and are forgotten with this process.
-#[derive(Default)]
-pub(super) struct Newest(std::sync::Mutex<BTreeMap<ObjectKey, Lease>>);
-
-impl Newest {
-    /// Refuses a claim after which another one has been here.
-    fn check(&self, key: &ObjectKey, lease: Option<&Lease>, stored: Option<&Lease>) -> Result<(), Error> {
-        let Some(lease) = lease else { return Ok(()) };
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let checked = lease.check(stored).and_then(|()| lease.check(known.get(key)));
-        checked.map_err(|stale| Error::conflict(stale.to_string()))
-    }
-
-    fn note(&self, key: &ObjectKey, lease: Option<&Lease>) {
-        let Some(lease) = lease else { return };
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= NEWEST_MAX && !known.contains_key(key) {
-            known.pop_first();
-        }
-        known.insert(key.clone(), lease.clone());
     }
 }
 
@@ -123,7 +94,7 @@ impl Inner {
                 current => (entry, current),
             };
             let stored = current.as_ref().and_then(|it| Section(it).lease());
-            self.newest.check(&key, order.lease, stored.as_ref())?;
+            self.newest.check(order.lease, stored.as_ref())?;
             let mut kept = Kept::of(current.as_ref().map(Section), Entry(&entry).floor(order.section));
             let (hash, is_secret) = (&order.contents.hash, order.contents.is_secret);
             if kept.hash == hash && !self.has_contents(current.as_ref()).await? {
@@ -132,12 +103,13 @@ impl Inner {
             }
             let version = match decide(kept, order.expected, hash, is_secret).map_err(moved)? {
                 Changed::Not(version) => {
-                    self.newest.note(&key, order.lease);
+                    self.newest.note(order.lease);
                     return Ok(Done { version, is_changed: false });
                 }
                 Changed::To(version) => version,
             };
             if self.commit(order, &entry, current.as_ref(), version).await? {
+                self.newest.note(order.lease);
                 return Ok(Done { version, is_changed: true });
             }
         }
@@ -241,7 +213,7 @@ impl Inner {
             let current = self.find(&key).await?;
             let current = current.ok_or_else(|| Error::not_found("Section not found"))?;
             let object = current.decode();
-            self.newest.check(&key, lease, Section(&object).lease().as_ref())?;
+            self.newest.check(lease, Section(&object).lease().as_ref())?;
             let version = Section(&object).version();
             let is_expected = match expected {
                 Expected::Version(expected) => expected == version,
@@ -259,7 +231,7 @@ impl Inner {
             if let Some(secret) = Section(&object).secret_name() {
                 self.drop_secret(secret, by).await;
             }
-            self.newest.note(&key, lease);
+            self.newest.note(lease);
             return Ok(Done { version, is_changed: true });
         }
         Err(contended())

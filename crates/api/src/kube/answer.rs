@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_core::Stream;
@@ -31,11 +32,17 @@ pub(crate) struct Answer {
     /// JSON.
     pub(crate) bytes: Bytes,
     pub(crate) warnings: Vec<String>,
+    /// What was made, if its name was not part of the path.
+    pub(crate) made: Option<Made>,
 }
+
+/// The name of what a request has made: it goes along with the answer, for whoever takes note of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Made(pub(crate) Arc<str>);
 
 impl Answer {
     pub(crate) fn ok(bytes: impl Into<Bytes>) -> Self {
-        Self { code: StatusCode::OK, bytes: bytes.into(), warnings: Vec::new() }
+        Self { code: StatusCode::OK, bytes: bytes.into(), warnings: Vec::new(), made: None }
     }
 
     pub(crate) fn created(bytes: impl Into<Bytes>) -> Self {
@@ -59,6 +66,9 @@ impl Answer {
             Media::Yaml => (yaml(&self.bytes), "application/yaml"),
         };
         let mut response = whole(self.code, content_type, bytes);
+        if let Some(made) = self.made {
+            response.extensions_mut().insert(made);
+        }
         let mut left = WARNINGS_BYTES_MAX;
         for warning in &self.warnings {
             let header = warning_header(warning);

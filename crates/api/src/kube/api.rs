@@ -1,6 +1,7 @@
 //! The door: every request comes in here, and exactly one answer goes out.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
@@ -11,7 +12,7 @@ use http::{HeaderMap, Method, Request, Response};
 use tokio::sync::Semaphore;
 
 use super::accept::{Accepted, Form, Offer, negotiate};
-use super::answer::{self, Answer, Body};
+use super::answer::{self, Answer, Body, Made};
 use super::catalogue::{Catalogues, Resource};
 use super::content::{self, BoxError};
 use super::extensions::{self, Extensions};
@@ -77,6 +78,7 @@ pub(crate) struct Inner {
     pub(crate) lines: Lines,
     pub(crate) watches: Arc<Semaphore>,
     pub(crate) closing: tokio::sync::watch::Sender<bool>,
+    pub(crate) is_leaving: AtomicBool,
     limits: Limits,
     rest: Option<Door>,
 }
@@ -150,6 +152,7 @@ impl Api {
             lines: Lines::new(),
             watches,
             closing,
+            is_leaving: AtomicBool::new(false),
             limits,
             rest,
         }))
@@ -173,8 +176,13 @@ impl Api {
             (Err(error), None) => Err(Error::unavailable(error.to_string())),
         };
         let response = answered.unwrap_or_else(|error| answer::refusal(&error));
-        self.0.note(&head, caller.as_ref(), started, response.status().as_u16());
+        self.0.note(&head, caller.as_ref(), started, &response);
         response
+    }
+
+    /// Says on `/readyz` that requests are better sent elsewhere, and answers them still.
+    pub fn leave(&self) {
+        self.0.is_leaving.store(true, Ordering::Relaxed);
     }
 
     /// Ends all watches, so that their connections can be closed; no new one lasts.
@@ -219,13 +227,19 @@ impl Inner {
     }
 
     /// Writes down who asked for what.
-    fn note(&self, head: &Head, user: Option<&User>, started: Duration, code: u16) {
+    fn note(&self, head: &Head, user: Option<&User>, started: Duration, response: &Response<Body>) {
+        let code = response.status().as_u16();
+        let made = response.extensions().get::<Made>().map(|made| &*made.0);
         let params = Params::read(head.uri.query(), self.limits.query_bytes_max).unwrap_or_default();
         let (path, method) = (head.uri.path(), head.method.as_str().to_ascii_lowercase());
         let mut record = match path::parse(path) {
             Some(Target::Objects(address)) if self.rest_for(head).is_none() => {
                 let verb = verb(&head.method, &address, &params).unwrap_or("unknown");
-                Record::new(self.clock.now(), user, Some(&access(verb, &address)), code)
+                let mut access = access(verb, &address);
+                if let (Access::Resource { name, .. }, Some(made)) = (&mut access, made) {
+                    *name = made;
+                }
+                Record::new(self.clock.now(), user, Some(&access), code)
             }
             _ => {
                 let access = Access::Path { verb: &method, path };

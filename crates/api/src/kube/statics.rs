@@ -1,6 +1,7 @@
 //! What is not an object: version, health, discovery, OpenAPI.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use concert_model::{GroupKind, ObjectKey};
 use concert_store::Store;
@@ -109,6 +110,9 @@ fn version() -> serde_json::Value {
 async fn health(api: &Inner, which: &str, is_verbose: bool) -> Result<Response<Body>, Error> {
     // Whether the store can be read is a matter of readiness: a restart would not help it.
     if which == "readyz" {
+        if api.is_leaving.load(Ordering::Relaxed) {
+            return Err(Error::unavailable("[-]stopping"));
+        }
         let key = ObjectKey::cluster(GroupKind::new("", "Namespace"), "default");
         if let Err(concert_store::Error::Unavailable(_)) = api.store.get(&key).await {
             return Err(Error::unavailable("[-]store failed"));

@@ -156,8 +156,9 @@ pub(super) fn report(result: &Value) -> Result<Report, Error> {
     if after.is_some_and(|it| !(0.0..=AFTER_MAX).contains(&it)) {
         fields.refuse("retry_after", "retry_after must be seconds, up to a year");
     }
-    let waits_for =
-        list(&mut fields, "waits_for", wait, "each must have a section, or a condition of an entry");
+    let rule = "each must have a section, with the version that was read if it is of another entry, or a \
+                condition of an entry";
+    let waits_for = list(&mut fields, "waits_for", wait, rule);
     let rule = "each must have a type and a status, and no longer texts than a message may be";
     let conditions = list(&mut fields, "conditions", condition, rule);
     fields.check()?;
@@ -214,6 +215,15 @@ fn wait(value: &Value) -> Option<Value> {
         }
         _ => return None,
     }
+    // The revision that was observed is that of the entry itself: of others it must be said what was read.
+    let is_of_other = wait.contains_key("entry") && wait.contains_key("section");
+    match &value["version"] {
+        Value::Null if !is_of_other => {}
+        version if wait.contains_key("section") && version.is_u64() => {
+            wait.insert("version".into(), version.clone());
+        }
+        _ => return None,
+    }
     Some(Value::Object(wait))
 }
 
@@ -233,7 +243,8 @@ mod tests {
     #[test]
     fn a_result_says_what_it_waits_for() {
         let said = json!({"outcome": "not_ready", "message": "no network", "observed_revision": 57,
-            "waits_for": [{"section": "network", "path": "/vnet_name"}, {"condition": "Ready", "entry": "rt-2"}]});
+            "waits_for": [{"section": "network", "path": "/vnet_name"}, {"condition": "Ready", "entry": "rt-2"},
+                {"section": "network", "entry": "rt-2", "version": 0}]});
         let report = report(&said).unwrap();
         assert_eq!(report.details["waits_for"], said["waits_for"]);
         assert_eq!(
@@ -253,6 +264,9 @@ mod tests {
             json!({"outcome": "not_ready", "waits_for": [{"section": "A B"}]}),
             json!({"outcome": "not_ready", "waits_for": [{"section": "a", "path": "b"}]}),
             json!({"outcome": "not_ready", "waits_for": [{"section": "a", "condition": "b"}]}),
+            json!({"outcome": "not_ready", "waits_for": [{"section": "a", "entry": "rt-2"}]}),
+            json!({"outcome": "not_ready", "waits_for": [{"section": "a", "version": -1}]}),
+            json!({"outcome": "not_ready", "waits_for": [{"condition": "a", "version": 1}]}),
             json!({"outcome": "ready", "conditions": [{"type": "A", "status": "yes"}]}),
             json!({"outcome": "ready", "message": "x".repeat(MESSAGE_MAX + 1)}),
             json!({"outcome": "ready", "conditions":

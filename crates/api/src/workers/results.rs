@@ -22,6 +22,7 @@ impl Inner {
     pub async fn results(&self, user: &User, worker: &str, body: &Value) -> Result<Response<Body>, Error> {
         self.permit(user, "update", worker).await?;
         let list = list(body, "results")?;
+        self.worker(worker).await?;
         let answers = self.side_by_side(list, |result| self.result(user, worker, result)).await;
         Ok(answer(StatusCode::OK, &json!({"results": answers})))
     }

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use http_body_util::BodyExt;
 use serde_json::{Value, json};
 
-use crate::stage::{OBJECTS, Stage, data, section};
+use crate::stage::{BASE, OBJECTS, Stage, data, section};
 
 /// Contents that each section takes.
 fn contents(section: &str) -> Value {
@@ -22,21 +23,42 @@ const VERBS: [(&str, &str, u16); 4] =
 const SECTIONS: [&str; 4] = ["network", "cluster", "credentials", "free"];
 
 /// Which of `VERBS` an identity may do to each of `SECTIONS`: a letter for each that is allowed, of r(ead),
-/// h(istory), w(rite) and d(elete).
-const TABLE: [(&str, [&str; 4]); 11] = [
+/// h(istory), w(rite) and d(elete), and o(bserve) for a watch of it.
+const TABLE: [(&str, [&str; 4]); 13] = [
     ("nobody", ["", "", "", ""]),
     ("stranger", ["", "", "", ""]),
-    ("root", ["rhwd", "rhwd", "rhwd", "rhwd"]),
+    ("root", ["rhwdo", "rhwdo", "rhwdo", "rhwdo"]),
     // Reads sections, and of secret ones only that they are there.
     ("reader", ["rh", "rh", "h", "rh"]),
     ("confidant", ["rh", "rh", "rh", "rh"]),
     ("editor", ["w", "w", "w", "w"]),
     // May do everything, to one section of all entries.
-    ("specialist", ["rhwd", "", "", ""]),
+    ("specialist", ["rhwdo", "", "", ""]),
     // The same, of one entry.
-    ("local", ["rhwd", "", "", ""]),
-    ("network@rt-1", ["rhwd", "", "", ""]),
-    ("shoot@rt-1", ["rh", "rhwd", "rh", ""]),
+    ("local", ["rhwdo", "", "", ""]),
+    ("author", ["", "", "", ""]),
+    ("watcher", ["o", "o", "o", "o"]),
+    // Reconcilers may watch their entry, and hear of what they may read.
+    ("network@rt-1", ["rhwdo", "o", "o", "o"]),
+    ("shoot@rt-1", ["rho", "rhwdo", "rho", "o"]),
+    ("ungranted@rt-1", ["o", "o", "o", "o"]),
+];
+
+/// The same through the Kubernetes-shaped door: g(et), l(ist), w(atch), c(reate), p(atch) and d(elete) of the
+/// objects. A name in a role is there that of one object, and tokens of reconcilers are nothing.
+const OBJECT_TABLE: [(&str, [&str; 4]); 13] = [
+    ("nobody", ["", "", "", ""]),
+    ("stranger", ["", "", "", ""]),
+    ("root", ["glwcpd", "glwcpd", "glwcpd", "glwcpd"]),
+    ("reader", ["g", "g", "g", "g"]),
+    ("confidant", ["g", "g", "g", "g"]),
+    ("editor", ["", "", "", ""]),
+    ("specialist", ["", "", "", ""]),
+    ("local", ["gwd", "", "", ""]),
+    ("author", ["cp", "cp", "cp", "cp"]),
+    ("watcher", ["lw", "lw", "lw", "lw"]),
+    ("network@rt-1", ["", "", "", ""]),
+    ("shoot@rt-1", ["", "", "", ""]),
     ("ungranted@rt-1", ["", "", "", ""]),
 ];
 
@@ -46,9 +68,30 @@ async fn stage() -> Stage {
     stage.allow("confidant", "sections", &["get"], &[]).await;
     stage.allow("confidant", "sections/secret", &["get"], &[]).await;
     stage.allow("editor", "sections", &["update"], &[]).await;
-    stage.allow("specialist", "sections", &["get", "update", "delete"], &["network"]).await;
-    stage.allow("local", "sections", &["get", "update", "delete"], &["rt-1.network"]).await;
+    let all = ["get", "update", "delete", "watch"];
+    stage.allow("specialist", "sections", &all, &["network"]).await;
+    stage.allow("local", "sections", &all, &["rt-1.network"]).await;
+    stage.allow("author", "sections", &["create", "patch"], &[]).await;
+    stage.allow("watcher", "sections", &["list", "watch"], &[]).await;
     stage
+}
+
+/// What is answered to a request whose answer need not end, and what it says if it is a refusal.
+async fn begun(stage: &Stage, token: &str, method: &str, path: &str, body: Value) -> (u16, Value) {
+    let bearer = format!("Bearer {token}");
+    let kind = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let mut headers = vec![("content-type", kind)];
+    if !token.is_empty() {
+        headers.push(("authorization", &bearer));
+    }
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let response = stage.client.start(method, path, &headers, body).await;
+    let code = response.status().as_u16();
+    if code < 400 {
+        return (code, Value::Null);
+    }
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    (code, serde_json::from_slice(&bytes).unwrap())
 }
 
 async fn token(stage: &Stage, who: &str) -> String {
@@ -65,21 +108,73 @@ async fn r4_every_combination_of_identity_section_and_verb() {
     let stage = stage().await;
     for (who, row) in TABLE {
         let token = token(&stage, who).await;
+        let refused = if who == "nobody" { 401 } else { 403 };
         for (name, allowed) in SECTIONS.iter().zip(row) {
             let path = section("rt-1", name);
             for (verb, letter) in VERBS.iter().zip("rhwd".chars()) {
                 stage.put(&path, data(contents(name))).await.expect(200);
+                let before = stage.store.newest().await.unwrap();
                 let (method, rest, code) = verb;
                 let body = if *method == "PUT" { data(contents(name)) } else { Value::Null };
                 let reply = stage.ask(&token, method, &format!("{path}{rest}"), body).await;
-                let refused = if who == "nobody" { 401 } else { 403 };
                 let expected = if allowed.contains(letter) { *code } else { refused };
                 assert_eq!(reply.code, expected, "{who} {method} {name}{rest}: {}", reply.json());
                 if expected != *code {
                     assert_eq!(reply.json().as_object().unwrap().len(), 1, "{who} {method} {name}{rest}");
+                    assert_eq!(stage.store.newest().await.unwrap(), before, "{who} {method} {name}{rest}");
+                }
+            }
+            let path = format!("{BASE}/watch?entry=rt-1&section={name}");
+            let (code, said) = begun(&stage, &token, "GET", &path, Value::Null).await;
+            let expected = if allowed.contains('o') { 200 } else { refused };
+            assert_eq!(code, expected, "{who} watches {name}: {said}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn r4_every_combination_of_identity_section_and_verb_through_the_other_door() {
+    let stage = stage().await;
+    for (who, row) in OBJECT_TABLE {
+        let token = token(&stage, who).await;
+        // A token of a reconciler says nobody there, and so does none.
+        let refused = if who.contains('@') || who == "nobody" { [401, 403] } else { [403, 403] };
+        for (name, allowed) in SECTIONS.iter().zip(row) {
+            for letter in "glwcpd".chars() {
+                stage.put(&section("rt-1", name), data(contents(name))).await.expect(200);
+                if letter == 'c' {
+                    stage.delete(&section("rt-1", name)).await.expect(200);
+                }
+                let before = stage.store.newest().await.unwrap();
+                let (method, path, body, good) = object_call(letter, name);
+                let (code, said) = begun(&stage, &token, method, &path, body).await;
+                if allowed.contains(letter) {
+                    assert_eq!(code, good, "{who} {method} {path}: {said}");
+                } else {
+                    assert!(refused.contains(&code), "{who} {method} {path}: {code} {said}");
+                    assert_eq!(stage.store.newest().await.unwrap(), before, "{who} {method} {path}");
                 }
             }
         }
+    }
+}
+
+/// Method, path, body and the answer to somebody who may.
+fn object_call(letter: char, name: &str) -> (&'static str, String, Value, u16) {
+    let all = format!("{OBJECTS}/sections");
+    let one = format!("{all}/rt-1.{name}");
+    let only = format!("fieldSelector=metadata.name%3Drt-1.{name}");
+    let object = json!({"apiVersion": "inventory.concert.dev/v1alpha1", "kind": "Section",
+        "metadata": {"name": format!("rt-1.{name}")},
+        "spec": {"entry": "rt-1", "section": name, "data": contents(name)}});
+    match letter {
+        'g' => ("GET", one, Value::Null, 200),
+        'l' => ("GET", format!("{all}?{only}"), Value::Null, 200),
+        'w' => ("GET", format!("{all}?watch=true&{only}"), Value::Null, 200),
+        // Secret ones are written through their own door alone, by whoever it may be.
+        'c' => ("POST", all, object, if name == "credentials" { 422 } else { 201 }),
+        'p' => ("PATCH", one, json!({"metadata": {"labels": {"a": "b"}}}), 200),
+        _ => ("DELETE", one, Value::Null, 200),
     }
 }
 

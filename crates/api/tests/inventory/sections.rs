@@ -204,15 +204,20 @@ async fn many_writers_of_one_section_each_get_a_version() {
 }
 
 #[tokio::test]
-async fn r13_whoever_lost_its_claim_writes_nothing_after_its_successor() {
+async fn r13_whoever_lost_its_claim_writes_nothing_from_the_next_claim_on() {
     let stage = Stage::with_entries().await;
     let path = section("rt-1", "network");
     let put = async |token: &str, name: &str| {
         stage.ask(token, "PUT", &path, data(json!({"vnet_name": name}))).await
     };
     let frozen = stage.work_under("rt-1", "network", "i", 7).await;
-    let next = stage.work_under("rt-1", "network", "i", 9).await;
     put(&frozen, "a").await.expect(200);
+    let next = stage.work_under("rt-1", "network", "i", 9).await;
+    assert!(
+        put(&frozen, "c").await.detail(409).contains("fence 7 is older than 9"),
+        "nobody has written yet"
+    );
+    stage.ask(&frozen, "DELETE", &path, Value::Null).await.detail(409);
     put(&next, "b").await.expect(200);
     assert!(put(&frozen, "c").await.detail(409).contains("fence 7 is older than 9"));
     put(&frozen, "b").await.detail(409);
@@ -248,6 +253,41 @@ async fn r13_a_claim_that_found_everything_right_or_took_it_away_counts_as_well(
     stage.ask(&claim(9).await, "DELETE", &path, Value::Null).await.expect(200);
     put(&claim(8).await, "late").await.detail(409);
     stage.get(&path).await.detail(404);
+}
+
+#[tokio::test]
+async fn r13_the_inventory_hears_of_claims_from_whoever_has_tokens_made_elsewhere() {
+    let stage = Stage::with_entries().await;
+    let path = section("rt-1", "network");
+    let claim = async |fence: u64| {
+        let lease = json!({"item": "i", "fence": fence});
+        let item = json!({"entry": "rt-1", "reconciler": "network", "lease": lease});
+        let made = stage.post("/tokens", json!({"items": [item]})).await.expect(200);
+        made["tokens"][0]["token"].as_str().unwrap().to_owned()
+    };
+    let put = async |token: &str, name: &str| {
+        stage.ask(token, "PUT", &path, data(json!({"vnet_name": name}))).await
+    };
+    let (late, next) = (claim(1).await, claim(2).await);
+    assert!(put(&late, "late").await.detail(409).contains("fence 1 is older than 2"));
+    stage.get(&path).await.detail(404);
+    put(&next, "a").await.expect(200);
+}
+
+#[tokio::test]
+async fn r13_a_process_that_has_forgotten_all_claims_goes_by_the_one_that_wrote() {
+    let stage = Stage::with_entries().await;
+    let path = section("rt-1", "network");
+    let body = data(json!({"vnet_name": "a"}));
+    let (late, next) = (
+        stage.work_under("rt-1", "network", "i", 1).await,
+        stage.work_under("rt-1", "network", "i", 2).await,
+    );
+    stage.ask(&next, "PUT", &path, body.clone()).await.expect(200);
+    let replica = stage.replica();
+    let refused = stage.send_as(&replica, &late, "PUT", &path, body.clone()).await.detail(409);
+    assert!(refused.contains("fence 1 is older than 2"), "{refused}");
+    stage.send_as(&replica, &next, "PUT", &path, body).await.expect(200);
 }
 
 #[tokio::test]

@@ -97,8 +97,8 @@ impl Stage {
         let path = folder.path().join("audit.log");
         let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
         let audit = Audit::start(Sink::File(path.clone()), &tasks);
-        let minter = Minter::new(store.clone(), keys.clone(), clock.clone(), "http://here");
-        let client = open(&store, &clock, &gate, &keys, &audit);
+        let (client, door) = open(&store, &clock, &gate, &keys, &audit);
+        let minter = door.minter("http://here");
         let mut stage = Self {
             client,
             store,
@@ -118,7 +118,7 @@ impl Stage {
 
     /// The doors of another process on the same store.
     pub fn replica(&self) -> Client {
-        open(&self.store, &self.clock, &self.gate, &self.keys, &self.trail)
+        open(&self.store, &self.clock, &self.gate, &self.keys, &self.trail).0
     }
 
     /// A token of somebody in these groups.
@@ -187,7 +187,19 @@ impl Stage {
 
     /// Sends anything to one of several processes.
     pub async fn send(&self, client: &Client, method: &str, path: &str, body: Value) -> Reply {
-        send(client, &self.admin, method, path, &[], body).await
+        self.send_as(client, &self.admin, method, path, body).await
+    }
+
+    /// The same, with a token.
+    pub async fn send_as(
+        &self,
+        client: &Client,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: Value,
+    ) -> Reply {
+        send(client, token, method, path, &[], body).await
     }
 
     pub async fn get(&self, path: &str) -> Reply {
@@ -221,7 +233,7 @@ impl Stage {
 }
 
 /// All doors over a store.
-fn open(store: &Local, clock: &Arc<HandClock>, gate: &Gate, keys: &Keys, audit: &Audit) -> Client {
+fn open(store: &Local, clock: &Arc<HandClock>, gate: &Gate, keys: &Keys, audit: &Audit) -> (Client, Door) {
     let door = Door::new(inventory::Parts {
         store: store.clone(),
         gate: gate.clone(),
@@ -238,7 +250,7 @@ fn open(store: &Local, clock: &Arc<HandClock>, gate: &Gate, keys: &Keys, audit: 
         node,
         company: None,
         webhooks: Arc::new(()),
-        annexes: vec![Arc::new(door), Arc::new(mothership)],
+        annexes: vec![Arc::new(door.clone()), Arc::new(mothership)],
         admissions: vec![Arc::new(admit)],
     };
     let parts = Parts {
@@ -250,7 +262,7 @@ fn open(store: &Local, clock: &Arc<HandClock>, gate: &Gate, keys: &Keys, audit: 
         audit: audit.clone(),
         limits: Limits::default(),
     };
-    Client { api: Api::with_rest(parts, rest) }
+    (Client { api: Api::with_rest(parts, rest) }, door)
 }
 
 async fn send(

@@ -99,6 +99,23 @@ async fn one_hears_of_what_one_may_read() {
 }
 
 #[tokio::test]
+async fn a_role_can_name_one_section_of_one_entry_to_be_watched() {
+    let stage = Stage::with_entries().await;
+    stage.allow("local", "sections", &["watch"], &["rt-1.network"]).await;
+    let local = stage.token_of("local", &[]).await;
+    for query in
+        ["", "?entry=rt-1", "?section=network", "?entry=rt-2&section=network", "?entry=rt-1&section=free"]
+    {
+        stage.ask(&local, "GET", &format!("/watch{query}"), Value::Null).await.detail(403);
+    }
+    let mut events = Events::open(&stage, &local, "?entry=rt-1&section=network", None).await;
+    put(&stage, "rt-2", "network", json!({"vnet_name": "a"})).await;
+    put(&stage, "rt-1", "network", json!({"vnet_name": "a"})).await;
+    let (_, event) = events.next().await;
+    assert_eq!((&event["entry"], &event["section"]), (&json!("rt-1"), &json!("network")));
+}
+
+#[tokio::test]
 async fn a_stream_ends_with_its_token() {
     let stage = Stage::with_entries().await;
     let shoot = stage.work("rt-1", "shoot").await;

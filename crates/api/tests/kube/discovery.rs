@@ -117,4 +117,9 @@ async fn version_and_health() {
     assert_eq!(&verbose.bytes[..], b"[+]store ok\nreadyz check passed\n");
     let paths = stage.get("/").await.expect(200);
     assert!(paths["paths"].as_array().unwrap().contains(&json!("/apis/example.com/v1")));
+    // One that is about to go is not ready, and answers still.
+    stage.api.leave();
+    for (path, code) in [("/readyz", 503), ("/healthz", 200), ("/livez", 200), ("/version", 200)] {
+        assert_eq!(stage.get(path).await.code, code, "{path}");
+    }
 }

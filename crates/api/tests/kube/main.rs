@@ -14,6 +14,7 @@ mod own;
 mod patch;
 mod refusals;
 mod reviews;
+mod samples;
 #[path = "../shared/mod.rs"]
 mod shared;
 mod stage;

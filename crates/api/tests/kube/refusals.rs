@@ -106,6 +106,27 @@ async fn bodies_that_cannot_be_read() {
         let (code, reason, _) = reply.refusal();
         assert_eq!((code, &*reason), (400, "BadRequest"), "{body:.20}");
     }
+    let laughs = (1..20).map(|level| format!("a{level}: &a{level} [*a{0}, *a{0}, *a{0}]\n", level - 1));
+    let laughs = format!("a0: &a0 [x, x]\n{}", laughs.collect::<String>());
+    for body in [
+        "",
+        "{",
+        "- 1",
+        "1",
+        "a: [",
+        "a: b: c",
+        "\t- x",
+        "*nobody",
+        &deep,
+        "metadata: []",
+        "kind: 1",
+        &laughs,
+    ] {
+        let reply =
+            stage.send("POST", WIDGETS, &[("content-type", "application/yaml")], body.to_owned()).await;
+        let (code, reason, _) = reply.refusal();
+        assert_eq!((code, &*reason), (400, "BadRequest"), "{body:.20}");
+    }
     let invalid = stage.send("POST", WIDGETS, &[], &b"\xff\xfe"[..]).await.refusal();
     assert_eq!(invalid.0, 400);
     assert!(stage.get(WIDGETS).await.expect(200)["items"].as_array().unwrap().is_empty());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use concert_api::audit::Audit;
 use concert_api::auth::{Gate, Keys, issue_for_user};
-use concert_api::inventory::Minter;
+use concert_api::inventory;
 use concert_api::kube::{Api, Limits, Parts};
 use concert_api::rest::{self, Accounts, Ids, Node, auth, view};
 use concert_api::workers::{self, Door};
@@ -101,7 +101,14 @@ impl Stage {
         let board = Board::new(clock.clone());
         board.close();
         let keys = Keys::new(b"a secret", Duration::from_secs(3600));
-        let minter = Minter::new(store.clone(), keys, clock.clone(), "http://127.0.0.1");
+        let inventory = inventory::Door::new(inventory::Parts {
+            store: store.clone(),
+            gate: gate.clone(),
+            clock: clock.clone(),
+            keys,
+            audit: Audit::off(),
+        });
+        let minter = inventory.minter("http://127.0.0.1");
         let workers = Door::new(workers::Parts {
             store: store.clone(),
             gate: gate.clone(),

@@ -21,7 +21,7 @@ const EXIT_CODES: &str = "\
 Exit codes:
   0   it did what was asked; for a plan, nothing would change
   1   it could not; standard error says why and what to try
-  2   a plan with --detailed-exitcode found changes
+  2   a plan found changes; one that is saved says so only with --detailed-exitcode
   64  the command line makes no sense
 
 Data goes to standard output and talk to standard error. NO_COLOR turns colours off.";

@@ -29,6 +29,15 @@ pub struct Options {
     pub is_dry_run: bool,
 }
 
+/// What is to be there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expect {
+    /// Whatever is there.
+    Anything,
+    /// Nothing: the object is to be made.
+    Nothing,
+}
+
 /// What became of one manifest.
 #[derive(Clone, Debug)]
 pub struct Applied {
@@ -77,17 +86,28 @@ pub struct Applier<'a> {
 }
 
 impl<'a> Applier<'a> {
+    /// From now on fields are taken over from whoever has them, or not.
+    pub fn force(&mut self, is_forced: bool) {
+        self.options.is_forced = is_forced;
+    }
+
     pub fn new(session: &'a Session, options: Options, namespace: Option<&str>) -> Self {
         let namespace = namespace.map(str::to_owned);
         Self { session, options, namespace, known: HashMap::new(), has_defined: false }
     }
 
     /// Applies one.
-    pub async fn apply(&mut self, manifest: &Object) -> anyhow::Result<Applied> {
+    pub async fn apply(&mut self, manifest: &Object, expect: Expect) -> anyhow::Result<Applied> {
         let resource = self.resource(manifest).await?;
         let manifest = self.prepared(manifest, &resource)?;
         let address = resource.object(manifest.namespace(), manifest.name());
         let before = self.session.find(&Ask::get(address.clone())).await?;
+        // A create would be the server's to refuse, but whoever creates owns the fields otherwise than
+        // whoever applies, and what a later apply leaves out would stay. Should one appear after this look,
+        // fields that it has otherwise are a conflict.
+        if expect == Expect::Nothing && before.is_some() {
+            return Err(Advice::new("it exists now, and was to be made", "concert plan -f FILE").into());
+        }
         let mut address = address.with("fieldManager", FIELD_MANAGER);
         address = address.with("force", if self.options.is_forced { "true" } else { "false" });
         if self.options.is_dry_run {

@@ -108,7 +108,10 @@ fn child(path: &str, name: &str) -> String {
 impl Change {
     /// `spec.size: 3 -> 5`, not yet fit for a terminal.
     pub fn to_line(&self) -> String {
+        // Whoever leaves both out has not said that there is none.
+        let is_hidden = self.is_sensitive && self.from.is_none() && self.to.is_none();
         let shown = |value: &Option<Value>| match value {
+            None if is_hidden => SENSITIVE.to_owned(),
             None => "(none)".to_owned(),
             Some(_) if self.is_sensitive => SENSITIVE.to_owned(),
             Some(value) => value.to_string(),
@@ -174,6 +177,12 @@ mod tests {
         let shown: Vec<&String> =
             texts.iter().filter(|it| it.contains("bmV3") || it.contains("b2xk")).collect();
         assert!(shown.len() == 1 && shown[0].contains("note"), "{texts:?}");
+    }
+
+    #[test]
+    fn a_secret_that_was_not_told_is_not_said_to_be_absent() {
+        let change = Change { path: "spec.password".into(), from: None, to: None, is_sensitive: true };
+        assert_eq!(change.to_line(), "spec.password: (sensitive) -> (sensitive)");
     }
 
     #[test]

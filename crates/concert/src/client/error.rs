@@ -64,6 +64,11 @@ impl Error {
         self.refusal().is_some_and(|it| matches!(it.code, 404 | 405 | 501) && !it.is_about_object)
     }
 
+    /// Somebody else has written, or has the fields.
+    pub fn is_conflict(&self) -> bool {
+        self.refusal().is_some_and(|it| it.code == 409 && it.reason == "Conflict")
+    }
+
     /// A position in the past that the server has forgotten.
     pub fn is_expired(&self) -> bool {
         self.refusal().is_some_and(|it| it.code == 410)

@@ -8,7 +8,7 @@ use concert_model::Object;
 use super::objects::{duration, too_late};
 use super::{Run, plan};
 use crate::cli::{Advice, say};
-use crate::client::apply::{Applied, Applier, Options};
+use crate::client::apply::{Applied, Applier, Expect, Options};
 use crate::client::wait::{self, Place};
 use crate::client::{Flags, Session};
 use crate::exit::Exit;
@@ -51,11 +51,14 @@ impl Run for Apply {
         let saved = self.plan.as_deref().map(plan::saved::read).transpose()?;
         let objects = match &saved {
             Some(saved) => saved.manifests()?,
-            None => manifests::read_all(&self.filename, self.recursive)?,
+            None => {
+                let all = manifests::read_all(&self.filename, self.recursive)?;
+                all.into_iter().map(|it| (it, Expect::Anything)).collect()
+            }
         };
         Session::run(flags, async |session| {
             if let Some(saved) = &saved {
-                saved.check(&session).await?;
+                saved.check(&session, self.force_conflicts).await?;
             }
             self.apply(&session, &objects, flags.namespace.as_deref()).await
         })
@@ -66,15 +69,15 @@ impl Apply {
     async fn apply(
         &self,
         session: &Session,
-        objects: &[Object],
+        objects: &[(Object, Expect)],
         namespace: Option<&str>,
     ) -> anyhow::Result<Exit> {
         let options = Options { is_forced: self.force_conflicts, is_dry_run: self.dry_run };
         let mut applier = Applier::new(session, options, namespace);
         let mut failure = None;
         let (mut done, mut failed) = (Vec::new(), 0);
-        for object in objects {
-            match applier.apply(object).await {
+        for (object, expect) in objects {
+            match applier.apply(object, *expect).await {
                 Ok(applied) => {
                     self.tell(&applied)?;
                     done.push(applied);

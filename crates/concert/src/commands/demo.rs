@@ -1,7 +1,6 @@
 //! `concert demo`: a control plane in a temporary folder, with a cloud to play with.
 
 use std::collections::BTreeSet;
-use std::net::TcpListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +11,7 @@ use concert_model::{GroupKind, Object};
 use concert_provider::server::Server;
 use concert_provider_example::cloud::{Api, Cloud, Settings};
 use concert_provider_example::{CLAIMED_CRDS, CRDS, Example};
-use concert_server::serve::{LISTEN, Layer, Plane, Running};
+use concert_server::serve::{Error, LISTEN, Layer, Plane, Running};
 use concert_server::{Chance, Event, Shutdown, SystemClock};
 
 use super::Run;
@@ -113,7 +112,7 @@ async fn demo(is_short: bool) -> anyhow::Result<Exit> {
             is_over = show(&running, claims, 1, redis, &mut signals).await?;
         }
         if !is_short && !is_over {
-            invite(folder.path());
+            say(&invitation(&folder.path().join("data/kubeconfig")));
             signals.next().await;
         }
         running.stop().await;
@@ -135,9 +134,16 @@ async fn provider() -> anyhow::Result<concert_provider::server::Bound> {
     Ok(Server::new(Arc::new(example)).address("127.0.0.1:0").bind().await?)
 }
 
-/// On the usual port if that is free.
+/// On the usual port, or on any if that is taken.
 async fn plane(folder: &Path) -> anyhow::Result<Running> {
-    let listen = if TcpListener::bind(LISTEN).is_ok() { LISTEN } else { "127.0.0.1:0" };
+    match plane_on(folder, LISTEN).await {
+        // It listens before it opens anything.
+        Err(Error::Listen(_)) => Ok(plane_on(folder, "127.0.0.1:0").await?),
+        started => Ok(started?),
+    }
+}
+
+async fn plane_on(folder: &Path, listen: &str) -> Result<Running, Error> {
     let settings = Layer {
         data_dir: Some(folder.join("data")),
         listen: Some(listen.to_owned()),
@@ -146,8 +152,7 @@ async fn plane(folder: &Path) -> anyhow::Result<Running> {
         plugins: Some("off".to_owned()),
         ..Layer::default()
     };
-    let config = settings.resolve().map_err(concert_server::serve::Error::from)?;
-    Ok(Plane::new(config).start().await?)
+    Plane::new(settings.resolve()?).start().await
 }
 
 async fn declare(running: &Running, endpoint: &str) -> anyhow::Result<()> {
@@ -228,13 +233,26 @@ fn bucket(object: &Object) -> String {
     format!("{name:<16} {state:<10} {id}").trim_end().to_owned()
 }
 
-fn invite(folder: &Path) {
-    let kubeconfig = folder.join("data/kubeconfig");
-    say(&format!(
-        "\nIt goes on to serve. In another terminal:\n  export KUBECONFIG={}\n  concert get buckets          # or kubectl\n  \
-         concert explain bucket/photos\n  concert explain rediscluster/app-redis\n  kubectl edit bucket photos   # make it larger, and see the cloud follow\n  \
-         kubectl delete bucket music\nA bucket of your own:\n\nkubectl apply -f - <<END\n{OWN}END\n\n  \
-         kubectl wait --for=condition=Ready bucket/mine\n  concert explain bucket/mine\nCtrl-C ends it and removes everything.",
+/// What to try next. Nothing that is not there already is needed: this very program is the client.
+fn invitation(kubeconfig: &Path) -> String {
+    let program = std::env::current_exe().ok();
+    let folder = program.as_deref().and_then(Path::parent);
+    let path = folder.map(|it| format!("  export PATH={}:$PATH\n", it.display())).unwrap_or_default();
+    format!(
+        "
+It goes on to serve. In another terminal:
+  export KUBECONFIG={}
+{path}  concert get buckets.cloud.concert.dev
+  concert explain bucket.cloud.concert.dev/photos
+  concert explain rediscluster/app-redis
+A bucket of your own:
+
+concert apply --wait -f - <<END
+{OWN}END
+concert explain bucket.cloud.concert.dev/mine
+
+Apply it again with another size, and see the cloud follow. kubectl works as well, with the same KUBECONFIG.
+Ctrl-C ends it and removes everything.",
         kubeconfig.display()
-    ));
+    )
 }

@@ -1,5 +1,6 @@
 //! The commands of `concert`: a file each, and a line in [`ALL`].
 
+mod advance_store;
 mod api_resources;
 mod apply;
 mod completions;
@@ -35,6 +36,7 @@ pub const ALL: &[Command] = &[
     Command::of::<copies::Backup>(),
     Command::of::<copies::Restore>(),
     Command::of::<migrate_store::MigrateStore>(),
+    Command::of::<advance_store::AdvanceStore>(),
     Command::of::<apply::Apply>(),
     Command::of::<get::Get>(),
     Command::of::<watch::Follow>(),

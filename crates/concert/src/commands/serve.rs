@@ -1,11 +1,12 @@
 //! `concert serve`: a control plane in one folder.
 
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use concert_server::serve::{Config, Layer, Plane, StoreUrl};
+use concert_server::serve::{Config, Error, Layer, Plane, StoreUrl};
 
 use super::Run;
+use crate::cli::say;
 use crate::client::Flags;
 use crate::exit::Exit;
 use crate::logs;
@@ -149,7 +150,25 @@ impl Run for Serve {
         let format = self.log_format.as_deref().or(config.log_format.as_deref()).unwrap_or(usual);
         logs::start(self.log_level.as_deref().unwrap_or(&config.log_level), format)?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-        runtime.block_on(until_told(async |shutdown| Plane::new(config).run(shutdown).await))?;
+        runtime.block_on(until_told(async |shutdown| {
+            let running = Plane::new(config).start().await?;
+            if let Some(kubeconfig) = running.first_way_in() {
+                say(&welcome(kubeconfig));
+            }
+            running.run(shutdown).await;
+            Ok::<(), Error>(())
+        }))?;
         Ok(Exit::Done)
     }
+}
+
+/// How the administrator gets in. For people, so it is no line of the log.
+fn welcome(kubeconfig: &Path) -> String {
+    format!(
+        "A new control plane. Its administrator gets in with
+  export KUBECONFIG={}
+  concert get namespaces       # or kubectl
+This is said once: the file has the only copy of the token.",
+        kubeconfig.display()
+    )
 }

@@ -3,13 +3,17 @@
 use serde_json::{Value, json};
 
 use crate::process::{Provider, Reconciler, config, workspace};
-use crate::world::{EXAMPLE, World, eventually, is, list_of, message};
+use crate::world::{EXAMPLE, World, eventually, external_name, is, list_of, message, timed};
 
-const CLAIM: &str = "rediscluster";
+pub const CLAIM: &str = "rediscluster";
 const BUCKET: &str = "buckets.storage.crossplane.io";
-const STORE: &str = "cloudmemorystoreinstance";
+const MADE_BUCKETS: [&str; 2] = ["s3buckets.storage.aws.crossplane.io", "buckets.storage.gcp.crossplane.io"];
+pub const STORE: &str = "cloudmemorystoreinstance";
+/// Far more than the second in which a secret has to follow, for a machine that is busy, and far less than it
+/// takes if nobody is woken by it.
+const FOLLOWED_SECONDS_MAX: i64 = 10;
 
-fn class(name: &str, metadata: Value, reclaim: &str) -> Value {
+pub fn class(name: &str, metadata: Value, reclaim: &str) -> Value {
     let mut class = json!({"apiVersion": "cache.gcp.crossplane.io/v1beta1",
         "kind": "CloudMemorystoreInstanceClass", "metadata": metadata,
         "specTemplate": {"writeConnectionSecretsToNamespace": "default", "providerRef": {"name": "gcp"},
@@ -18,7 +22,7 @@ fn class(name: &str, metadata: Value, reclaim: &str) -> Value {
     class
 }
 
-fn class_ref(name: &str) -> Value {
+pub fn class_ref(name: &str) -> Value {
     json!({"apiVersion": "cache.gcp.crossplane.io/v1beta1", "kind": "CloudMemorystoreInstanceClass",
         "name": name})
 }
@@ -27,7 +31,7 @@ fn store_ref(name: &str) -> Value {
     json!({"apiVersion": "cache.gcp.crossplane.io/v1beta1", "kind": "CloudMemorystoreInstance", "name": name})
 }
 
-fn claim(name: &str, mut spec: Value) -> Value {
+pub fn claim(name: &str, mut spec: Value) -> Value {
     spec["writeConnectionSecretToRef"] = json!({"name": format!("{name}-conn")});
     json!({"apiVersion": "cache.crossplane.io/v1alpha1", "kind": "RedisCluster",
         "metadata": {"name": name, "namespace": "default"}, "spec": spec})
@@ -35,14 +39,14 @@ fn claim(name: &str, mut spec: Value) -> Value {
 
 /// A cluster with a reconciler, a provider, and the kinds that a claim needs. Fields are dropped in order:
 /// the reconciler ends first.
-struct Scene {
+pub struct Scene {
     _reconciler: Reconciler,
-    provider: Provider,
-    world: World,
+    pub provider: Provider,
+    pub world: World,
 }
 
 impl Scene {
-    fn open() -> Option<Self> {
+    pub fn open() -> Option<Self> {
         let world = World::apart()?;
         let provider = Provider::start(&world, &["--claims"]);
         let declared = config(&[("cloud", &provider.address, None)]);
@@ -76,7 +80,7 @@ fn define(world: &World) {
     world.wait_for("claimdefinitions", "rediscluster", "ready", |it| is(it, "Ready", "True"));
 }
 
-fn wait_bound(world: &World, name: &str) -> Value {
+pub fn wait_bound(world: &World, name: &str) -> Value {
     let bound = world.wait_for(CLAIM, name, "bound", |it| it["status"]["bindingPhase"] == "Bound");
     let secret = world.get("secret", &format!("{name}-conn")).expect("it has a secret");
     assert!(secret["data"]["password"].is_string());
@@ -140,7 +144,14 @@ fn the_secret_of_a_claim_follows_that_of_its_resource() {
     let source = bound["metadata"]["uid"].as_str().unwrap();
     for value in ["bmV3", "bmV3ZXI=", "bmV3ZXN0"] {
         world.patch("secret", source, &json!({"data": {"extra": value}}));
-        world.wait_for("secret", "app-conn", "followed", |it| it["data"]["extra"] == value);
+        let ((), seen) = timed(|| {
+            world.wait_for("secret", "app-conn", "followed", |it| it["data"]["extra"] == value);
+        });
+        let took = written(world, "app-conn", "claims/") - written(world, source, "kubectl");
+        eprintln!(
+            "the secret followed within {took} s by the server's clock, seen by kubectl after {seen:?}"
+        );
+        assert!(took < FOLLOWED_SECONDS_MAX, "it has followed only after {took} s");
     }
 
     // A definition stays for those that are bound by it.
@@ -151,11 +162,49 @@ fn the_secret_of_a_claim_follows_that_of_its_resource() {
     world.wait_gone("claimdefinition", "rediscluster");
 }
 
-/// A bucket of one cloud, by what its class has for a label.
-fn bucket(name: &str, cloud: &str) -> Value {
+/// When somebody whose name begins like this has last changed a secret, in seconds by the server's clock: how
+/// long a test takes to look is no matter.
+fn written(world: &World, secret: &str, by: &str) -> i64 {
+    let text = world.kubectl(&["get", "secret", secret, "-o", "json", "--show-managed-fields"]);
+    let secret: Value = serde_json::from_str(&text).unwrap();
+    let entries = secret["metadata"]["managedFields"].as_array().unwrap().iter();
+    let theirs = entries.filter(|it| it["manager"].as_str().unwrap().starts_with(by));
+    let times = theirs.map(|it| it["time"].as_str().and_then(concert_model::time::parse).unwrap());
+    times.max().unwrap_or_else(|| panic!("{by} has not written {text}")).as_second()
+}
+
+/// A bucket by what its class has for a label.
+fn bucket(name: &str, labels: &Value) -> Value {
     json!({"apiVersion": "storage.crossplane.io/v1alpha1", "kind": "Bucket",
         "metadata": {"name": name, "namespace": "default"},
-        "spec": {"classSelector": {"matchLabels": {"cloud": cloud}}}})
+        "spec": {"classSelector": {"matchLabels": labels}}})
+}
+
+/// Claims that classes of two clouds fit: whoever of their schedulers is first, each has one bucket.
+fn race(world: &World) {
+    let names: Vec<String> = (0..5).map(|number| format!("raced-{number}")).collect();
+    let claims: Vec<Value> = names.iter().map(|it| bucket(it, &json!({"any": "yes"}))).collect();
+    world.create(&list_of(&claims));
+    for name in &names {
+        let bound = world.wait_for(BUCKET, name, "bound", |it| it["status"]["bindingPhase"] == "Bound");
+        let made = MADE_BUCKETS.iter().flat_map(|it| world.list(it));
+        let its: Vec<Value> =
+            made.filter(|it| it["spec"]["claimRef"]["uid"] == bound["metadata"]["uid"]).collect();
+        assert_eq!(its.len(), 1, "{name} has {its:?}");
+        assert_eq!(bound["spec"]["resourceRef"]["kind"], its[0]["kind"]);
+        assert_eq!(bound["spec"]["classRef"]["uid"], its[0]["spec"]["classRef"]["uid"]);
+    }
+}
+
+/// What must not change of a managed resource when another goes.
+fn essence(store: &Value) -> [Value; 4] {
+    let external = json!(external_name(store));
+    [
+        store["metadata"]["uid"].clone(),
+        store["spec"].clone(),
+        store["status"]["bindingPhase"].clone(),
+        external,
+    ]
 }
 
 #[test]
@@ -167,29 +216,34 @@ fn one_kind_is_claimed_on_two_clouds_and_one_of_many_goes_alone() {
         [("aws", "S3BucketClass", json!({"region": "us"})), ("gcp", "BucketClass", json!({"location": "US"}))]
     {
         world.apply(&json!({"apiVersion": format!("storage.{cloud}.crossplane.io/v1beta1"), "kind": kind,
-            "metadata": {"name": "buckets", "labels": {"cloud": cloud}},
+            "metadata": {"name": "buckets", "labels": {"cloud": cloud, "any": "yes"}},
             "specTemplate": {"writeConnectionSecretsToNamespace": "default", "providerRef": {"name": "gcp"},
                 "forProvider": fields}}));
-        world.apply(&bucket(&format!("in-{cloud}"), cloud));
+        world.apply(&bucket(&format!("in-{cloud}"), &json!({"cloud": cloud})));
     }
     for (name, kind) in [("in-aws", "S3Bucket"), ("in-gcp", "Bucket")] {
         let bound = world.wait_for(BUCKET, name, "bound", |it| it["status"]["bindingPhase"] == "Bound");
         assert_eq!(bound["spec"]["resourceRef"]["kind"], kind);
     }
+    race(world);
 
     world.apply(&class("c", json!({}), "Delete"));
     let names: Vec<String> = (0..10).map(|number| format!("of-ten-{number}")).collect();
     let ten: Vec<Value> = names.iter().map(|it| claim(it, json!({"classRef": class_ref("c")}))).collect();
     world.create(&list_of(&ten));
     let before: Vec<Value> = names.iter().map(|it| wait_bound(world, it)).collect();
+    let made = |claim: &Value| world.get(STORE, claim["spec"]["resourceRef"]["name"].as_str().unwrap());
+    let stores: Vec<Value> = before.iter().map(|it| made(it).expect("it is made of something")).collect();
     let gone = before[3]["spec"]["resourceRef"]["name"].as_str().unwrap();
     world.kubectl(&["delete", CLAIM, &names[3], "--timeout=60s"]);
     world.wait_gone(STORE, gone);
-    for (name, before) in names.iter().zip(&before).filter(|(name, _)| **name != names[3]) {
-        assert_eq!(world.get(CLAIM, name).as_ref(), Some(before));
+    for (number, name) in names.iter().enumerate().filter(|(number, _)| *number != 3) {
+        assert_eq!(world.get(CLAIM, name).as_ref(), Some(&before[number]));
+        let store = made(&before[number]).expect("it is still there");
+        assert_eq!(essence(&store), essence(&stores[number]));
     }
     eventually("what was made for it is gone", || match scene.provider.count("live") {
-        11 => Ok(()),
+        16 => Ok(()),
         live => Err(live.to_string()),
     });
 }
@@ -215,6 +269,10 @@ fn who_may_write_in_one_namespace_gets_nothing_of_another() {
         "--clusterrole=cluster-admin",
         "--user=eve",
     ]);
+    // A real server knows of a binding only some time after it has taken it.
+    for resource in ["rediscluster.cache.crossplane.io", "secret"] {
+        eventually("eve may write in her namespace", || world.may("eve", "create", resource, "team"));
+    }
     let as_eve = |manifest: &Value| {
         let file = world.new_file("eve.json");
         std::fs::write(&file, manifest.to_string()).unwrap();

@@ -10,6 +10,8 @@ use crate::process::{Provider, Reconciler};
 use crate::world::{World, bucket, eventually, eventually_within, is, list_of, message, pass};
 
 const SEED: u64 = 0x000c_0ce7;
+const PENDING: &str = "crossplane.io/external-create-pending";
+const EXTERNAL_NAME: &str = "crossplane.io/external-name";
 const DOUBT: &str = "cannot determine creation result";
 /// All objects, on a machine with two slow cores.
 const ALL_WITHIN: Duration = Duration::from_secs(300);
@@ -51,6 +53,11 @@ fn made(provider: &Provider) -> BTreeMap<String, usize> {
         *made.entry(uid.to_owned()).or_default() += 1;
     }
     made
+}
+
+/// The uid of the object that a thing was made for, and its own identity.
+fn owner_and_id(thing: Value) -> (String, Value) {
+    (thing["owner"]["uid"].as_str().unwrap().to_owned(), thing["id"].clone())
 }
 
 fn uid_of(object: &Value) -> String {
@@ -131,5 +138,21 @@ fn without_tokens_nothing_is_made_twice_and_what_cannot_be_known_says_so() {
     assert_eq!(provider.ask("POST", "/leaks", &json!({ "known": known })), json!([]));
     let ready: Vec<&Value> = all.iter().filter(|it| is_ready(it)).collect();
     assert!(ready.iter().all(|it| made.contains_key(&uid_of(it))));
+
+    // People can tell: by a look at the cloud they do what each object asks for, and all are well.
+    let things: BTreeMap<String, Value> = provider.things().into_iter().map(owner_and_id).collect();
+    assert!(in_doubt > 0, "nobody had to be asked");
+    for object in all.iter().filter(|it| is_in_doubt(it)) {
+        let mut answer = json!({ PENDING: null });
+        if let Some(id) = things.get(&uid_of(object)) {
+            answer[EXTERNAL_NAME] = id.clone();
+        }
+        let name = object["metadata"]["name"].as_str().unwrap();
+        world.patch("bucket", name, &json!({"metadata": {"annotations": answer}}));
+    }
+    let all = settle(&world, &provider, OBJECTS, is_ready);
+    let known: BTreeSet<String> = all.iter().map(uid_of).collect();
+    assert_eq!((provider.count("live"), provider.count("doubles")), (OBJECTS, 0));
+    assert_eq!(provider.ask("POST", "/leaks", &json!({ "known": known })), json!([]));
     drop(reconciler);
 }

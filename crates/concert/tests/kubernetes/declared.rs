@@ -6,9 +6,16 @@ use crate::process::{Provider, Reconciler, config, workspace};
 use crate::world::{CLOUD, World, bucket, condition, eventually, is, message};
 
 /// A provider object for Buckets.
-fn declared(name: &str, endpoint: &str) -> Value {
+pub fn declared(name: &str, endpoint: &str) -> Value {
     json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Provider", "metadata": {"name": name},
         "spec": {"endpoint": endpoint, "resourceTypes": [{"apiVersion": CLOUD, "kind": "Bucket"}]}})
+}
+
+/// Defines the kind of such objects.
+pub fn define_providers(world: &World) {
+    let definition = workspace().join("deploy/crds/providers.yaml");
+    world.kubectl(&["apply", "-f", definition.to_str().unwrap()]);
+    world.kubectl(&["wait", "--for=condition=Established", "crd/providers.concert.dev", "--timeout=60s"]);
 }
 
 #[test]
@@ -19,9 +26,7 @@ fn a_provider_object_is_served_changed_and_taken_away_while_the_reconciler_runs(
     let mut provider = Provider::start(&world, &flags);
     world.define_cloud();
     let reconciler = Reconciler::start(&world, &json!({"providers": []}), &["--poll-interval", "1h"]);
-    let definition = workspace().join("deploy/crds/providers.yaml");
-    world.kubectl(&["apply", "-f", definition.to_str().unwrap()]);
-    world.kubectl(&["wait", "--for=condition=Established", "crd/providers.concert.dev", "--timeout=60s"]);
+    define_providers(&world);
     world.apply(&bucket("a", &Value::Null));
 
     world.apply(&declared("cloud", &provider.address));

@@ -5,6 +5,7 @@
 
 mod chance;
 mod claims;
+mod claims_told;
 mod crashes;
 mod declared;
 mod election;

@@ -95,7 +95,8 @@ fn the_numbers_have_the_names_of_the_specification() {
     let Some(world) = World::enter() else { return };
     let provider = Provider::start(&world, &[]);
     world.define_cloud();
-    let reconciler = Reconciler::start_for(&world, &provider, &["--poll-interval", "2s"]);
+    let flags = ["--poll-interval", "2s", "--max-reconcile-rate", "7"];
+    let reconciler = Reconciler::start_for(&world, &provider, &flags);
     reconciler.wait_ready();
     world.apply(&bucket("a", &Value::Null));
     world.wait_ready("bucket", "a");
@@ -104,6 +105,9 @@ fn the_numbers_have_the_names_of_the_specification() {
     let has = |name: &str| ["{", "_bucket{"].iter().any(|end| numbers.contains(&format!("\n{name}{end}")));
     let missing: Vec<_> = NUMBERS.iter().filter(|name| !has(name)).collect();
     assert!(missing.is_empty(), "{missing:?} are not there");
+    let controller = "managed/bucket.cloud.concert.dev";
+    let most = format!("controller_runtime_max_concurrent_reconciles{{controller=\"{controller}\"}} 7.0\n");
+    assert!(numbers.contains(&most), "{numbers}");
     let one = r#"crossplane_managed_resource_ready{gvk="cloud.concert.dev/v1alpha1, Kind=Bucket"} 1"#;
     eventually("the numbers count the ready object", || {
         let (_, numbers) = web::get(&reconciler.metrics, "/metrics")?;

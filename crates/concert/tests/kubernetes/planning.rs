@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::declared::{declared, define_providers};
 use crate::process::{Provider, Reconciler, config, reconciler};
 use crate::world::{World, bucket, list_of};
 
@@ -18,11 +19,14 @@ fn a_plan_says_what_would_happen_and_touches_nothing() {
         world.wait_ready("bucket", name);
     }
     drop(running);
-    let objects =
-        || world.kubectl(&["get", "buckets,secrets,leases,providerconfigusages", "-A", "-o", "yaml"]);
+    // Kubernetes renews the leases of its own programs all the time.
+    let ours = ["--field-selector", "metadata.namespace!=kube-system"];
+    let kinds = ["get", "buckets,secrets,leases,providerconfigusages", "-A", "-o", "yaml"];
+    let objects = || world.kubectl(&[&kinds[..], &ours[..]].concat());
     let (before, summary) = (objects(), provider.ask("GET", "/summary", &Value::Null));
 
     let larger = bucket("edited", &json!({"forProvider": {"region": "eu", "size": 4}}));
+    let moved = bucket("same", &json!({"forProvider": {"region": "us", "size": 1}}));
     let manifests = [bucket("same", &Value::Null), larger, bucket("new", &Value::Null)];
     let (file, config_file) = (world.new_file("buckets.json"), world.new_file("config.json"));
     let documents: Vec<String> = manifests.iter().map(ToString::to_string).collect();
@@ -50,4 +54,20 @@ fn a_plan_says_what_would_happen_and_touches_nothing() {
     assert_eq!(provider.ask("GET", "/summary", &Value::Null), summary);
     std::fs::write(&file, list_of(&manifests).to_string()).unwrap();
     assert_eq!(plan(&["--detailed-exitcode"]).0, Some(2), "a List is many manifests");
+
+    // What cannot change in place is no change that would be made, and none that may be passed over.
+    std::fs::write(&file, moved.to_string()).unwrap();
+    let (code, text, said) = plan(&["--detailed-exitcode"]);
+    assert_eq!(code, Some(2), "{text}{said}");
+    assert!(text.starts_with("replace Bucket default/same (") && text.contains("would be refused"), "{text}");
+
+    // A provider that an object declares is asked as well.
+    std::fs::write(&file, manifests[0].to_string()).unwrap();
+    std::fs::write(&config_file, config(&[]).to_string()).unwrap();
+    let (code, text, said) = plan(&["--detailed-exitcode"]);
+    assert_eq!((code, text.contains("no provider serves")), (Some(2), true), "{text}{said}");
+    define_providers(&world);
+    world.apply(&declared("cloud", endpoint));
+    let (code, text, said) = plan(&["--detailed-exitcode"]);
+    assert_eq!((code, text.as_str()), (Some(0), "none Bucket default/same\n"), "{text}{said}");
 }

@@ -34,6 +34,13 @@ pub fn eventually_within<T>(limit: Duration, what: &str, mut look: impl FnMut() 
     }
 }
 
+/// How long something took, to be told and not to be judged by.
+#[expect(clippy::disallowed_methods, reason = "other processes cannot be told which time it is")]
+pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
+    let started = Instant::now();
+    (work(), started.elapsed())
+}
+
 /// Lets time pass, where the moment of something is what is chosen at random.
 #[expect(clippy::disallowed_methods, reason = "other processes cannot be told which time it is")]
 pub fn pass(time: Duration) {
@@ -111,6 +118,13 @@ impl World {
     /// What kubectl prints; it must succeed.
     pub fn kubectl(&self, arguments: &[&str]) -> String {
         self.cluster.kubectl(arguments).unwrap()
+    }
+
+    /// Fine if somebody may do this in a namespace.
+    pub fn may(&self, user: &str, verb: &str, resource: &str, namespace: &str) -> Result<(), String> {
+        let who = format!("--as={user}");
+        let asked = self.cluster.kubectl(&["auth", "can-i", verb, resource, "-n", namespace, &who]);
+        asked.map(drop).map_err(|error| error.to_string())
     }
 
     pub fn exists(&self, arguments: &[&str]) -> bool {

@@ -9,13 +9,18 @@ fn objects_are_changed_in_every_way() {
     let Some(plane) = Plane::start() else { return };
     plane.define_widgets();
     plane.apply(&widget("a", &json!({"size": 1})));
-    plane.kubectl(&["patch", "widget", "a", "--type=merge", "-p", r#"{"spec":{"size":2}}"#]);
+    let patched = "widget.test.concert.dev/a patched\n";
+    let merge = r#"{"spec":{"size":2}}"#;
+    assert_eq!(plane.kubectl(&["patch", "widget", "a", "--type=merge", "-p", merge]), patched);
+    let again = plane.kubectl(&["patch", "widget", "a", "--type=merge", "-p", merge]);
+    assert_eq!(again, "widget.test.concert.dev/a patched (no change)\n");
     let operations =
         r#"[{"op":"test","path":"/spec/size","value":2},{"op":"replace","path":"/spec/size","value":3}]"#;
-    plane.kubectl(&["patch", "widget", "a", "--type=json", "-p", operations]);
+    assert_eq!(plane.kubectl(&["patch", "widget", "a", "--type=json", "-p", operations]), patched);
     assert_eq!(plane.get("widget", "a")["spec"]["size"], 3);
     let unfit = plane.refused(&["patch", "widget", "a", "--type=json", "-p", operations], "");
-    assert!(!unfit.contains("InternalError"), "{unfit}");
+    let why = "The Widget \"a\" is invalid: patch: Forbidden: operation '/0' failed at path '/spec/size'";
+    assert!(unfit.starts_with(why), "{unfit}");
     let strategic = plane.refused(&["patch", "widget", "a", "--type=strategic", "-p", "{}"], "");
     assert!(strategic.contains("not supported") || strategic.contains("unsupported"), "{strategic}");
 
@@ -27,7 +32,8 @@ fn objects_are_changed_in_every_way() {
     let mut object = plane.get("widget", "a");
     let stale = object.clone();
     object["spec"]["size"] = json!(4);
-    plane.kubectl_with(&["replace", "-f", "-"], &object.to_string());
+    let replaced = plane.kubectl_with(&["replace", "-f", "-"], &object.to_string());
+    assert_eq!(replaced, "widget.test.concert.dev/a replaced\n");
     let refused = plane.refused(&["replace", "-f", "-"], &stale.to_string());
     assert!(refused.contains("Conflict") && refused.contains("modified"), "{refused}");
 
@@ -60,10 +66,13 @@ fn status_is_written_apart_from_the_rest() {
     plane.define_widgets();
     plane.apply(&widget("a", &json!({"size": 1})));
     let status = r#"{"status":{"conditions":[{"type":"Ready","status":"True"}]},"spec":{"size":5}}"#;
+    let ready = plane.waiting(&["wait", "--for=condition=Ready", "widget/a", "--timeout=60s"]);
     plane.kubectl(&["patch", "widget", "a", "--subresource=status", "--type=merge", "-p", status]);
+    let met = "widget.test.concert.dev/a condition met\n";
+    assert_eq!(ready.end(), met);
     let object: Value = plane.get("widget", "a");
     assert_eq!((&object["spec"]["size"], &object["metadata"]["generation"]), (&json!(1), &json!(1)));
     assert_eq!(object["status"]["conditions"][0]["status"], "True");
-    plane.kubectl(&["wait", "--for=condition=Ready", "widget/a", "--timeout=10s"]);
-    plane.kubectl(&["wait", "--for=jsonpath={.spec.size}=1", "widget/a", "--timeout=10s"]);
+    let there = plane.kubectl(&["wait", "--for=jsonpath={.spec.size}=1", "widget/a", "--timeout=60s"]);
+    assert_eq!(there, met);
 }

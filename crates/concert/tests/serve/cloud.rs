@@ -1,5 +1,6 @@
 //! A control plane in this process, with the example provider and its cloud.
 
+use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 
 use concert_provider::InProcess;
@@ -21,7 +22,7 @@ pub struct World {
     running: Option<Running>,
     pub api: Arc<Api>,
     pub address: String,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl World {
@@ -68,7 +69,7 @@ impl World {
             running
         });
         let address = running.address().to_string();
-        let world = Self { runtime, running: Some(running), api, address, _folder: folder };
+        let world = Self { runtime, running: Some(running), api, address, folder };
         eventually("the provider is known", || {
             let answer = world.plan(&bucket("probe", &json!({"size": 1})));
             if answer["action"] == "create" { Ok(()) } else { Err(answer.to_string()) }
@@ -88,6 +89,25 @@ impl World {
         let answer = self.json("POST", PLAN, &list);
         let plans = answer.as_array().or(answer["items"].as_array()).cloned().unwrap_or_default();
         plans.first().cloned().unwrap_or_default()
+    }
+
+    /// Changes how the cloud behaves.
+    pub fn set_cloud(&self, fields: &Value) {
+        let mut cloud = self.api.cloud();
+        let settings = cloud.settings().with(fields.as_object().unwrap()).unwrap();
+        cloud.set_settings(settings);
+    }
+
+    /// The program, pointed at it.
+    pub fn concert(&self, words: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_concert"));
+        command.args(words).args(["--server", &format!("http://{}", self.address)]).env_clear();
+        command.env("HOME", self.folder.path()).stdin(Stdio::null()).output().unwrap()
+    }
+
+    /// A path that is nobody's.
+    pub fn file(&self, name: &str) -> String {
+        self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
     pub fn json(&self, method: &str, path: &str, body: &Value) -> Value {

@@ -21,13 +21,18 @@ fn plane() -> Option<Arc<Plane>> {
     Some(plane)
 }
 
-async fn subject() -> Option<Subject> {
-    let plane = plane()?;
+/// A store on it as controllers elsewhere have one.
+pub async fn store_on(plane: &Plane) -> Kubernetes {
     let connect = Connect { kubeconfig: Some(plane.kubeconfig()), context: None };
     let runtime = tokio::runtime::Handle::current();
     let spawn: Spawn = Arc::new(move |_, task| drop(runtime.spawn(task)));
     let config = Config::new(Arc::new(SystemClock::new()), spawn);
-    let store = Kubernetes::connect(&connect, config).await.expect("the kubeconfig was just written");
+    Kubernetes::connect(&connect, config).await.expect("the kubeconfig was just written")
+}
+
+async fn subject() -> Option<Subject> {
+    let plane = plane()?;
+    let store = store_on(&plane).await;
     Some(Subject::new(Arc::new(store)).keeping(plane))
 }
 

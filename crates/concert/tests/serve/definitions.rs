@@ -1,8 +1,9 @@
 //! Kinds that come, change and go.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::plane::{Plane, widget};
+use crate::wait::eventually;
 
 #[test]
 fn a_definition_takes_its_objects_with_it() {
@@ -17,6 +18,27 @@ fn a_definition_takes_its_objects_with_it() {
     assert!(is_unknown, "{gone}");
     plane.define_widgets();
     assert_eq!(plane.kubectl(&["get", "widgets", "-o", "name"]), "");
+}
+
+#[test]
+fn a_definition_waits_for_the_finalizers_of_its_objects() {
+    let Some(plane) = Plane::start() else { return };
+    plane.define_widgets();
+    plane.apply(&widget("a", &json!({"size": 1})));
+    plane.set_finalizers("widget", "a", &json!(["t.dev/x"]));
+    let definition = "widgets.test.concert.dev";
+    let deleting = plane.waiting(&["delete", "crd", definition, "--timeout=60s"]);
+    eventually("the object is being deleted", || {
+        let object = plane.get("widget", "a");
+        if object["metadata"]["deletionTimestamp"].is_string() { Ok(()) } else { Err(object.to_string()) }
+    });
+    assert!(plane.get("crd", definition)["metadata"]["deletionTimestamp"].is_string());
+    let late = plane.refused(&["create", "-f", "-"], &widget("b", &json!({"size": 1})).to_string());
+    assert!(late.contains("(Forbidden)") && late.contains("its definition is being deleted"), "{late}");
+    plane.set_finalizers("widget", "a", &Value::Null);
+    let said = format!("customresourcedefinition.apiextensions.k8s.io \"{definition}\" deleted\n");
+    assert_eq!(deleting.end(), said);
+    assert!(!plane.exists("crd", definition));
 }
 
 #[test]

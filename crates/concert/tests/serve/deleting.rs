@@ -20,6 +20,11 @@ fn wait_gone(plane: &Plane, name: &str) {
     });
 }
 
+/// What kubectl prints.
+fn deleted(name: &str) -> String {
+    format!("widget.test.concert.dev \"{name}\" deleted from default namespace\n")
+}
+
 fn family(plane: &Plane) {
     plane.apply(&widget("owner", &json!({"size": 1})));
     plane.apply(&owned("child", &plane.get("widget", "owner")));
@@ -30,30 +35,25 @@ fn what_is_owned_goes_with_its_owner_or_stays() {
     let Some(plane) = Plane::start() else { return };
     plane.define_widgets();
     family(&plane);
-    plane.kubectl(&["delete", "widget", "owner", "--timeout=30s"]);
+    assert_eq!(plane.kubectl(&["delete", "widget", "owner", "--timeout=30s"]), deleted("owner"));
     wait_gone(&plane, "child");
 
     family(&plane);
-    plane.kubectl(&[
-        "patch",
-        "widget",
-        "child",
-        "--type=merge",
-        "-p",
-        r#"{"metadata":{"finalizers":["t.dev/x"]}}"#,
-    ]);
-    plane.kubectl(&["delete", "widget", "owner", "--cascade=foreground", "--wait=false"]);
+    plane.set_finalizers("widget", "child", &json!(["t.dev/x"]));
+    let said = plane.kubectl(&["delete", "widget", "owner", "--cascade=foreground", "--wait=false"]);
+    assert_eq!(said, deleted("owner"));
     eventually("the child is being deleted", || {
         let child = plane.get("widget", "child");
         if child["metadata"]["deletionTimestamp"].is_string() { Ok(()) } else { Err(child.to_string()) }
     });
     assert!(plane.exists("widget", "owner"), "it waits for its child");
-    plane.kubectl(&["patch", "widget", "child", "--type=merge", "-p", r#"{"metadata":{"finalizers":null}}"#]);
+    plane.set_finalizers("widget", "child", &Value::Null);
     wait_gone(&plane, "owner");
     assert!(!plane.exists("widget", "child"));
 
     family(&plane);
-    plane.kubectl(&["delete", "widget", "owner", "--cascade=orphan", "--timeout=30s"]);
+    let said = plane.kubectl(&["delete", "widget", "owner", "--cascade=orphan", "--timeout=30s"]);
+    assert_eq!(said, deleted("owner"));
     let child = plane.get("widget", "child");
     assert!(child["metadata"].get("ownerReferences").is_none(), "{child}");
 }
@@ -66,21 +66,43 @@ fn collections_and_namespaces_go_as_a_whole() {
         plane.apply(&widget(name, &json!({"size": 1})));
     }
     plane.kubectl(&["label", "widget", "a", "keep=yes"]);
-    plane.kubectl(&["delete", "widgets", "-l", "keep!=yes", "--timeout=30s"]);
+    let said = plane.kubectl(&["delete", "widgets", "-l", "keep!=yes", "--timeout=30s"]);
+    assert_eq!(said, [deleted("b"), deleted("c")].concat());
     assert_eq!(plane.kubectl(&["get", "widgets", "-o", "name"]), "widget.test.concert.dev/a\n");
-    plane.kubectl(&["delete", "widgets", "--all", "--timeout=30s"]);
+    assert_eq!(plane.kubectl(&["delete", "widgets", "--all", "--timeout=30s"]), deleted("a"));
     assert_eq!(plane.kubectl(&["get", "widgets", "-o", "name"]), "");
 
     plane.kubectl(&["create", "namespace", "n"]);
     let mut inside = widget("a", &json!({"size": 1}));
     inside["metadata"]["namespace"] = json!("n");
     plane.apply(&inside);
-    plane.kubectl(&["delete", "namespace", "n", "--timeout=30s"]);
+    let said = plane.kubectl(&["delete", "namespace", "n", "--timeout=30s"]);
+    assert_eq!(said, "namespace \"n\" deleted\n");
     let refused = plane.refused(&["apply", "-f", "-"], &inside.to_string());
     assert!(refused.contains("namespaces \"n\" not found"), "{refused}");
-    plane.apply(&widget("w", &json!({"size": 1})));
-    plane.kubectl(&["delete", "widget", "w", "--wait=false"]);
-    plane.kubectl(&["wait", "--for=delete", "widget/w", "--timeout=30s"]);
+}
+
+#[test]
+fn whoever_deletes_waits_for_the_finalizers() {
+    let Some(plane) = Plane::start() else { return };
+    plane.define_widgets();
+    let make = || {
+        plane.apply(&widget("w", &json!({"size": 1})));
+        plane.set_finalizers("widget", "w", &json!(["t.dev/x"]));
+    };
+    make();
+    let deleting = plane.waiting(&["delete", "widget", "w", "--timeout=60s"]);
+    assert!(plane.get("widget", "w")["metadata"]["deletionTimestamp"].is_string());
+    plane.set_finalizers("widget", "w", &Value::Null);
+    assert_eq!(deleting.end(), deleted("w"));
+    assert!(!plane.exists("widget", "w"));
+
+    make();
+    assert_eq!(plane.kubectl(&["delete", "widget", "w", "--wait=false"]), deleted("w"));
+    let waiting = plane.waiting(&["wait", "--for=delete", "widget/w", "--timeout=60s"]);
+    plane.set_finalizers("widget", "w", &Value::Null);
+    assert_eq!(waiting.end(), "widget.test.concert.dev/w condition met\n");
+    assert!(!plane.exists("widget", "w"));
 }
 
 #[test]

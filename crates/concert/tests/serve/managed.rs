@@ -19,9 +19,14 @@ impl Drop for Provider {
 }
 
 pub fn provider(plane: &Plane) -> Provider {
+    provider_with(plane, &[])
+}
+
+/// The same with further flags.
+pub fn provider_with(plane: &Plane, flags: &[&str]) -> Provider {
     let log = plane.file("provider.log");
     let mut command = Command::new(concert_testbed::program("concert-provider-example").unwrap());
-    command.args(["--address", "127.0.0.1:0", "--control", "127.0.0.1:0"]);
+    command.args(["--address", "127.0.0.1:0", "--control", "127.0.0.1:0"]).args(flags);
     let file = std::fs::File::create(&log).unwrap();
     let child = command.stdin(Stdio::null()).stdout(file.try_clone().unwrap()).stderr(file).spawn().unwrap();
     let said = eventually("the address of the provider", || {

@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::OnceLock;
 
+use concert_testbed::Network;
 use serde_json::{Value, json};
 
-use crate::wait::eventually;
+use crate::wait::{Waiting, eventually};
 
 pub struct Plane {
     child: Child,
@@ -26,11 +27,22 @@ impl Plane {
     }
 
     pub fn start_with(flags: &[&str]) -> Option<Self> {
+        Self::start_by(Command::new(env!("CARGO_BIN_EXE_concert")), flags)
+    }
+
+    /// One that has no other way out than this network. Its API can be reached from there alone.
+    pub fn start_in(network: &Network, flags: &[&str]) -> Option<Self> {
+        let mut command = network.command();
+        command.arg(env!("CARGO_BIN_EXE_concert"));
+        Self::start_by(command, flags)
+    }
+
+    fn start_by(command: Command, flags: &[&str]) -> Option<Self> {
         static KUBECTL: OnceLock<Option<PathBuf>> = OnceLock::new();
         let kubectl = KUBECTL.get_or_init(|| concert_testbed::kubectl().unwrap()).clone()?;
         let folder = tempfile::tempdir().unwrap();
         let flags = flags.iter().map(|it| (*it).to_owned()).collect();
-        let child = spawn(folder.path(), "127.0.0.1:0", &flags);
+        let child = spawn(command, folder.path(), "127.0.0.1:0", &flags);
         let (address, admin) = (String::new(), String::new());
         let mut plane = Self { child, folder, flags, address, admin, kubectl };
         plane.await_addresses();
@@ -63,6 +75,11 @@ impl Plane {
         self.data().join("kubeconfig")
     }
 
+    /// All that it has said since it was started last.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
     /// A path that is nobody's.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
@@ -72,6 +89,12 @@ impl Plane {
     pub fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// SIGTERM, and how it ended.
+    pub fn terminate(&mut self) -> ExitStatus {
+        self.signal("TERM");
+        self.child.wait().unwrap()
     }
 
     /// Sends it a signal, by its name.
@@ -98,7 +121,8 @@ impl Plane {
     /// Starts it again where it was.
     pub fn start_again(&mut self) {
         std::fs::remove_file(self.folder.path().join("log")).unwrap();
-        self.child = spawn(self.folder.path(), &self.address, &self.flags);
+        let command = Command::new(env!("CARGO_BIN_EXE_concert"));
+        self.child = spawn(command, self.folder.path(), &self.address, &self.flags);
         self.await_addresses();
     }
 
@@ -151,6 +175,17 @@ impl Plane {
         !self.kubectl(&["get", resource, name, "-o", "name", "--ignore-not-found"]).is_empty()
     }
 
+    /// A kubectl that waits for something to happen: `wait`, or a `delete` of what does not go at once.
+    pub fn waiting(&self, arguments: &[&str]) -> Waiting {
+        Waiting::start(&mut self.command(arguments))
+    }
+
+    /// Sets an object's finalizers, none with `null`.
+    pub fn set_finalizers(&self, resource: &str, name: &str, finalizers: &Value) {
+        let patch = json!({"metadata": {"finalizers": finalizers}}).to_string();
+        self.kubectl(&["patch", resource, name, "--type=merge", "-p", &patch]);
+    }
+
     /// Lines of a kubectl that goes on, such as `get -w`.
     pub fn follow(&self, arguments: &[&str]) -> Follower {
         let mut child = self.command(arguments).stdout(Stdio::piped()).stdin(Stdio::null()).spawn().unwrap();
@@ -182,10 +217,9 @@ impl Drop for Plane {
     }
 }
 
-fn spawn(folder: &Path, listen: &str, flags: &Vec<String>) -> Child {
+fn spawn(mut command: Command, folder: &Path, listen: &str, flags: &Vec<String>) -> Child {
     let log = File::create(folder.join("log")).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_concert"));
-    command.args(["serve", "--listen", listen, "--admin-listen", "127.0.0.1:0", "--log-format=json"]);
+    command.args(["serve", "--listen", listen, "--admin-listen", "127.0.0.1:0"]);
     command.arg("--data-dir").arg(folder.join("data")).args(flags);
     command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log).spawn().unwrap()
 }

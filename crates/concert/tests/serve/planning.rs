@@ -11,6 +11,37 @@ use crate::wire::call;
 const SEEDS: u64 = 4;
 const STEPS: usize = 30;
 
+const CREATE: &str = "\
+create Bucket default/a
+  apiVersion: (none) -> \"cloud.concert.dev/v1alpha1\"
+  kind: (none) -> \"Bucket\"
+  metadata.name: (none) -> \"a\"
+  metadata.namespace: (none) -> \"default\"
+  spec.forProvider.password: (none) -> (sensitive)
+  spec.forProvider.region: (none) -> \"here\"
+  spec.forProvider.size: (none) -> 2
+  spec.managementPolicies[0]: (none) -> \"*\"
+  provider: create
+    spec.forProvider.password: (sensitive) -> (sensitive)
+    spec.forProvider.region: (none) -> \"here\"
+    spec.forProvider.size: (none) -> 2
+1 of 1 would change
+";
+const UPDATE: &str = "\
+update Bucket default/a
+  spec.forProvider.password: (sensitive) -> (sensitive)
+  spec.forProvider.size: 1 -> 2
+  provider: update
+    spec.forProvider.password: (sensitive) -> (sensitive)
+    spec.forProvider.size: 1 -> 2
+1 of 1 would change
+";
+const NONE: &str = "\
+none Bucket default/a
+  provider: none
+nothing would change
+";
+
 type Leaves = BTreeMap<String, Value>;
 
 fn leaves_of(properties: &Map<String, Value>) -> Leaves {
@@ -63,6 +94,12 @@ fn hidden(
         false => (path, change),
     };
     changes.into_iter().map(hide).collect()
+}
+
+/// What is declared of an object, and nothing that others write.
+fn declared(object: &Value) -> Value {
+    let metadata = &object["metadata"];
+    json!({"spec": object["spec"], "labels": metadata["labels"], "annotations": metadata["annotations"]})
 }
 
 struct Dice(u64);
@@ -121,8 +158,11 @@ fn a_plan_says_what_an_apply_then_does() {
             let object = bucket(name, &fields);
             let (before, sequence) = (world.properties_if_any(name, &last), world.sequence());
             let plan = world.plan(&object);
+            let foreseen = world.apply(&object, "&dryRun=All");
             assert_eq!(world.done_since(sequence), [], "a plan touches nothing");
-            let is_fine = world.settle(&world.apply(&object, ""));
+            let applied = world.apply(&object, "");
+            assert_eq!(declared(&foreseen), declared(&applied), "a dry run foresees what is stored");
+            let is_fine = world.settle(&applied);
             let (done, after) = (world.done_since(sequence), world.properties(name));
             let context = format!("seed {seed}, step {step}: {object}\nplan: {plan}\ndone: {done:?}");
             let action = plan["action"].as_str().unwrap_or_default();
@@ -137,17 +177,72 @@ fn a_plan_says_what_an_apply_then_does() {
                 ("update", [Event::Updated { by_hand: false, .. }]) => {
                     assert_eq!(planned(&plan), hidden(changed(&before, &after)), "{context}");
                 }
-                ("none", []) => assert_eq!(before, after, "{context}"),
+                // What cannot change in place is said to be a replacement, which is refused.
+                ("none" | "replace", []) => assert_eq!(before, after, "{context}"),
                 _ => panic!("{context}"),
             }
-            assert_eq!(is_fine, !is_refused, "{context}");
-            *seen.entry(if is_refused { "refused".into() } else { action.to_owned() }).or_default() += 1;
+            assert_eq!((is_refused, is_fine), (action == "replace", action != "replace"), "{context}");
+            *seen.entry(action.to_owned()).or_default() += 1;
             last.insert(name, fields);
         }
     }
-    for action in ["create", "update", "none", "refused"] {
+    for action in ["create", "update", "none", "replace"] {
         assert!(seen.get(action).is_some_and(|count| *count >= 3), "{seen:?}");
     }
+}
+
+fn said(output: &std::process::Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_plan_is_shown_with_store_and_provider_and_without_secrets() {
+    let world = World::new(21);
+    let file = world.file("bucket.json");
+    let plan = |fields: &Value| {
+        std::fs::write(&file, bucket("a", fields).to_string()).unwrap();
+        said(&world.concert(&["plan", "-f", &file]))
+    };
+    let (code, text, talk) = plan(&json!({"region": "here", "size": 2, "password": "geheim"}));
+    assert_eq!((code, text.as_str()), (Some(2), CREATE), "{talk}");
+    let fields = json!({"region": "here", "size": 1, "password": "geheim"});
+    assert!(world.settle(&world.apply(&bucket("a", &fields), "")));
+    let (code, text, talk) = plan(&json!({"region": "here", "size": 2, "password": "anders"}));
+    assert_eq!((code, text.as_str()), (Some(2), UPDATE), "{talk}");
+    let (code, text, talk) = plan(&fields);
+    assert_eq!((code, text.as_str()), (Some(0), NONE), "{talk}");
+}
+
+#[test]
+fn a_saved_plan_is_refused_once_its_provider_would_do_something_else() {
+    let world = World::new(22);
+    let (file, saved) = (world.file("bucket.json"), world.file("bucket.plan"));
+    let mut object = bucket("a", &json!({"region": "here", "size": 1, "password": "geheim"}));
+    object["spec"]["providerConfigRef"] = json!({"kind": "ClusterProviderConfig", "name": "later"});
+    std::fs::write(&file, object.to_string()).unwrap();
+    let save = || said(&world.concert(&["plan", "-f", &file, "-o", &saved]));
+    let (code, text, talk) = save();
+    assert_eq!(code, Some(0), "{talk}");
+    assert!(text.contains("  provider: unknown ("), "{text}");
+    assert!(text.contains("password: (none) -> (sensitive)") && !text.contains("geheim"), "{text}");
+    let later = json!({"apiVersion": "cloud.concert.dev/v1alpha1", "kind": "ClusterProviderConfig",
+        "metadata": {"name": "later"}, "spec": {"credentials": {"source": "None"}}});
+    world.apply_all(&later.to_string());
+    let apply = || said(&world.concert(&["apply", "--plan", &saved]));
+    let (code, out, talk) = apply();
+    assert_eq!((code, out.as_str()), (Some(1), ""));
+    let moved = "what the plan was based on has moved: Bucket a is something else to its provider now";
+    assert!(talk.contains(moved), "{talk}");
+    assert_eq!(
+        call(&world.address, "GET", &format!("{BUCKETS}/a"), "").unwrap().0,
+        404,
+        "nothing was written"
+    );
+    let (_, text, _) = save();
+    assert!(text.contains("  provider: create\n"), "{text}");
+    let (code, out, talk) = apply();
+    assert_eq!((code, out.as_str()), (Some(0), "bucket.cloud.concert.dev/a created\n"), "{talk}");
 }
 
 impl World {

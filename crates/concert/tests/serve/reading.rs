@@ -8,6 +8,17 @@ fn columns(line: &str) -> Vec<&str> {
     line.split_whitespace().collect()
 }
 
+/// Something that happened to an object.
+fn event(about: &Value) -> Value {
+    let metadata = &about["metadata"];
+    let now = &metadata["creationTimestamp"];
+    json!({"apiVersion": "v1", "kind": "Event", "metadata": {"name": "painted", "namespace": "default"},
+        "involvedObject": {"apiVersion": about["apiVersion"], "kind": about["kind"], "name": metadata["name"],
+            "namespace": metadata["namespace"], "uid": metadata["uid"]},
+        "type": "Normal", "reason": "Painted", "message": "it is red now", "source": {"component": "painter"},
+        "firstTimestamp": now, "lastTimestamp": now, "count": 1})
+}
+
 #[test]
 fn objects_are_shown_in_every_form() {
     let Some(plane) = Plane::start() else { return };
@@ -47,7 +58,7 @@ fn objects_are_shown_in_every_form() {
     let missing = plane.refused(&["get", "widget", "x"], "");
     assert!(missing.contains("(NotFound): widgets.test.concert.dev \"x\" not found"), "{missing}");
     let bad = plane.refused(&["get", "widgets", "-l", "a=b=c"], "");
-    assert!(!bad.contains("InternalError"), "{bad}");
+    assert!(bad.contains("(BadRequest)") && bad.contains("a=b=c"), "{bad}");
 }
 
 #[test]
@@ -69,9 +80,15 @@ fn kinds_are_described_and_explained() {
     let Some(plane) = Plane::start() else { return };
     plane.define_widgets();
     plane.apply(&widget("a", &json!({"size": 1})));
+    plane.apply(&widget("b", &json!({"size": 1})));
+    let none = plane.kubectl(&["describe", "widget", "b"]);
+    assert!(none.contains("Name:         b") && none.contains("Size:"), "{none}");
+    assert!(none.lines().any(|line| columns(line) == ["Events:", "<none>"]), "{none}");
+    plane.kubectl_with(&["create", "-f", "-"], &event(&plane.get("widget", "a")).to_string());
     let described = plane.kubectl(&["describe", "widget", "a"]);
-    assert!(described.contains("Name:         a") && described.contains("Size:"), "{described}");
-    assert!(described.contains("Events:"), "{described}");
+    let row = described.lines().find(|line| columns(line).first() == Some(&"Normal"));
+    let row = columns(row.unwrap_or_else(|| panic!("no event in {described}")));
+    assert_eq!((row[1], row[3..].join(" ").as_str()), ("Painted", "painter it is red now"));
     let explained = plane.kubectl(&["explain", "widget.spec"]);
     assert!(explained.contains("What is wanted of the widget."), "{explained}");
     assert!(explained.contains("size") && explained.contains("<integer>"), "{explained}");

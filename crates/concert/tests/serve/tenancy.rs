@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::managed::workspace;
+use crate::managed::{Provider, provider_with, workspace};
 use crate::plane::Plane;
 use crate::wait::eventually;
 
@@ -15,8 +15,10 @@ const KINDS: [&str; 5] = [
 ];
 const CLAIMS: &str = "redisclusters.cache.crossplane.io";
 
-/// Two teams; the claim of one is made of something, and has a secret.
+/// Two teams; the claim of one is bound, and has a secret with a password in it. Fields are dropped in order:
+/// the provider ends first.
 struct Town {
+    _provider: Provider,
     plane: Plane,
     /// May create and read claims in `mine`, and nothing else.
     eve: String,
@@ -35,6 +37,11 @@ fn path(namespace: &str, name: &str, view: &str) -> String {
 impl Town {
     fn open() -> Option<Self> {
         let plane = Plane::start_with(&[])?;
+        let provider = provider_with(&plane, &["--claims"]);
+        plane.apply(
+            &json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Provider", "metadata": {"name": "cloud"},
+            "spec": {"endpoint": provider.1}}),
+        );
         plane.kubectl(&["apply", "-f", workspace().join("providers/example/crds").to_str().unwrap()]);
         for text in KINDS {
             eventually("its kinds are there", || {
@@ -58,13 +65,15 @@ impl Town {
             "kind": "CloudMemorystoreInstanceClass", "name": "redis-ha"});
         let spec = json!({"classRef": class, "writeConnectionSecretToRef": {"name": "theirs-conn"}});
         plane.apply(&claim("theirs", "theirs", &spec));
-        plane.kubectl(&["create", "secret", "generic", "theirs-conn", "-n", "theirs"]);
-        let theirs = eventually("it is made of something", || {
+        let theirs = eventually("it is bound", || {
             let found = plane.kubectl(&["get", CLAIMS, "theirs", "-n", "theirs", "-o", "json"]);
             let found: Value = serde_json::from_str(&found).unwrap();
-            if found["spec"]["resourceRef"].is_object() { Ok(found) } else { Err(found.to_string()) }
+            if found["status"]["bindingPhase"] == "Bound" { Ok(found) } else { Err(found.to_string()) }
         });
-        Some(Self { plane, eve, theirs })
+        let secret = plane.kubectl(&["get", "secret", "theirs-conn", "-n", "theirs", "-o", "json"]);
+        let secret: Value = serde_json::from_str(&secret).unwrap();
+        assert!(secret["data"]["password"].is_string(), "there is something to steal");
+        Some(Self { _provider: provider, plane, eve, theirs })
     }
 
     fn refused(&self, arguments: &[&str]) {

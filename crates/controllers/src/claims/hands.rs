@@ -1,6 +1,7 @@
 //! What all controllers of claims do with a claim: read it, write it, tell of it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use concert_engine::{Failure, Outcome, Request};
 use concert_model::{Encoded, Object, ObjectKey};
@@ -8,6 +9,10 @@ use concert_store::{By, Chance, Clock, Error, PageRequest, Query, Store};
 
 use super::verdict::{Told, Verdict};
 use crate::managed::event::{Event, Recorder};
+
+/// Before another look at what somebody else has written first, and up to twice that: a secret has to follow
+/// within a second, also if others are faster a few times.
+const CONFLICT_PAUSE: Duration = Duration::from_millis(25);
 
 /// What the controllers of claims work with.
 #[derive(Clone)]
@@ -68,7 +73,21 @@ impl Hands {
         claim.set("status", status);
         match self.store.update_status(claim, by).await {
             Ok(_) => verdict.outcome(),
-            Err(error) => missed(&error),
+            Err(error) => self.missed(&error),
+        }
+    }
+
+    /// What a write or a read that failed means for the pass. Who lost to another writer has not failed, and
+    /// what the other has written is there to be read: it comes back at once, give or take what keeps the
+    /// two from meeting again. The back-off is for failures.
+    pub fn missed(&self, error: &Error) -> Outcome {
+        match error {
+            Error::NotFound { .. } | Error::UnknownKind { .. } => Outcome::Done,
+            Error::Conflict { .. } => {
+                let pause = CONFLICT_PAUSE + CONFLICT_PAUSE.mul_f64(self.chance.fraction());
+                Outcome::Requeue("the object changed meanwhile".into(), Some(pause))
+            }
+            error => Outcome::Transient(Failure::from_error(error)),
         }
     }
 
@@ -91,16 +110,42 @@ impl Hands {
     }
 }
 
-/// What a write or a read that failed means for the pass.
-pub fn missed(error: &Error) -> Outcome {
-    match error {
-        Error::NotFound { .. } | Error::UnknownKind { .. } => Outcome::Done,
-        Error::Conflict { .. } => Outcome::Requeue("the object changed meanwhile".into(), None),
-        error => Outcome::Transient(Failure::from_error(error)),
-    }
-}
-
 /// The error and its causes, for a condition.
 pub fn words(error: &Error) -> String {
     Failure::from_error(error).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use concert_model::GroupKind;
+    use concert_store::backend::memory::Memory;
+    use concert_store::{Config, Local};
+
+    use super::*;
+    use crate::fixtures::PausedClock;
+    use crate::managed::event::Silent;
+
+    fn hands(seed: u64) -> Hands {
+        let clock: Arc<dyn Clock> = Arc::new(PausedClock::new());
+        let config = Config::new(clock.clone(), Chance::seeded(1)).inline();
+        let store = Arc::new(Local::open(Arc::new(Memory::new()), config).unwrap());
+        let (name, chance) = ("test".into(), Chance::seeded(seed));
+        Hands { name, store, clock, chance, recorder: Arc::new(Silent) }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_lost_to_another_writer_is_back_at_once_and_who_failed_backs_off() {
+        let key = ObjectKey::namespaced(GroupKind::new("", "Secret"), "team", "conn");
+        for seed in 0..100 {
+            let Outcome::Requeue(_, Some(pause)) = hands(seed).missed(&Error::Conflict { key: key.clone() })
+            else {
+                panic!("a conflict is no failure");
+            };
+            // Ten in a row, and it still follows within a second.
+            assert!(pause >= CONFLICT_PAUSE && pause * 10 < Duration::from_secs(1), "{pause:?}");
+        }
+        let failed = hands(0).missed(&Error::unavailable("nobody is there"));
+        assert!(matches!(&failed, Outcome::Transient(it) if it.after.is_none()), "{failed:?}");
+        assert_eq!(hands(0).missed(&Error::NotFound { key }), Outcome::Done);
+    }
 }

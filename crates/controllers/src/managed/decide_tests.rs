@@ -242,7 +242,8 @@ fn a_failed_look_is_told_and_tried_again() {
     let verdict = rest(next(&ours(), &failed(Class::Denied)));
     assert_eq!(told(&verdict, condition::SYNCED), "False/ReconcileError: connect failed: boom");
     assert_eq!(verdict.event.unwrap().reason, event::CANNOT_CONNECT);
-    assert_eq!(rest(next(&ours(), &failed(Class::Terminal))).next, Next::SlowPoll);
+    let verdict = rest(next(&ours(), &failed(Class::Terminal)));
+    assert_eq!(verdict.next, Next::SlowPoll("observe failed: boom".into()));
     assert_eq!(rest(next(&ours(), &failed(Class::Conflict))), Verdict::conflict());
 }
 

@@ -88,10 +88,16 @@ impl Default for KindMetrics {
 }
 
 impl KindMetrics {
-    /// An object was reconciled for the first time, so long after it was made.
+    /// An object was reconciled for the first time, so long after it was made. Counts once: a first pass whose
+    /// word on the object could not be written is followed by another one.
     pub fn first_reconcile(&self, uid: &Uid, since_creation: Duration) {
-        self.first_reconcile.observe(since_creation.as_secs_f64());
-        self.lock().objects.entry(id(uid)).or_default().readiness = Readiness::Never;
+        let mut tracked = self.lock();
+        let object = tracked.objects.entry(id(uid)).or_default();
+        if object.readiness == Readiness::Unknown {
+            object.readiness = Readiness::Never;
+            drop(tracked);
+            self.first_reconcile.observe(since_creation.as_secs_f64());
+        }
     }
 
     /// An object is ready, so long after it was made. Counts the first time; `looks_new` says whether this is
@@ -353,6 +359,17 @@ mod tests {
         assert_has(&metrics, "first_time_to_readiness_seconds_bucket{le=\"5.0\",gvk=\"GVK\"} 0");
         assert_has(&metrics, "first_time_to_readiness_seconds_bucket{le=\"10.0\",gvk=\"GVK\"} 1");
         assert_has(&metrics, "first_time_to_readiness_seconds_bucket{le=\"3600.0\",gvk=\"GVK\"} 1");
+    }
+
+    #[test]
+    fn a_first_reconcile_counts_once_however_often_it_is_said() {
+        let metrics = Metrics::new();
+        let kind = metrics.kind(&bucket());
+        kind.first_reconcile(&uid(1), seconds(1));
+        kind.first_reconcile(&uid(1), seconds(5));
+        kind.first_reconcile(&uid(2), seconds(2));
+        assert_has(&metrics, "first_time_to_reconcile_seconds_count{gvk=\"GVK\"} 2");
+        assert_has(&metrics, "first_time_to_reconcile_seconds_sum{gvk=\"GVK\"} 3.0");
     }
 
     #[test]

@@ -10,7 +10,6 @@ use super::binding::policy_of;
 use super::config::{ConfigError, Configurations};
 use super::decide::Rules;
 use super::journal::{self, Intent};
-
 use super::reference::{self, ReferenceError};
 use super::vocabulary::{annotation, message};
 
@@ -128,12 +127,9 @@ fn foreseen(object: &Object, rules: &Rules) -> Option<Plan> {
                 "it is being deleted, and its policies leave the external resource alone",
             )
         }),
-        Ok(_) => match (journal::intent(object), rules.can_look_up) {
-            (Intent::Open { .. }, false) if !rules.served.has_deterministic_names => {
-                Some(answer(PlanAction::Unknown, message::CREATE_IN_DOUBT))
-            }
-            _ => None,
-        },
+        // Where it can be looked up it may turn out to be there.
+        Ok(_) if !rules.can_look_up => doubt(object, rules).map(|why| answer(PlanAction::Unknown, why)),
+        Ok(_) => None,
     }
 }
 
@@ -146,17 +142,30 @@ fn restrained(plan: Plan, object: &Object, rules: &Rules, now: Timestamp) -> Pla
         let reason = format!("`spec.managementPolicies` does not allow {action}");
         Plan { action: PlanAction::None, reason, ..plan.clone() }
     };
+    let doubt = doubt(object, rules);
     match plan.action {
         PlanAction::Create if journal::is_within_grace(object, rules.creation_grace, now) => {
             answer(PlanAction::None, message::PENDING)
         }
         PlanAction::Create if !policy.allows(Action::Create) => forbidden("Create"),
+        PlanAction::Create if doubt.is_some() => answer(PlanAction::Unknown, doubt.unwrap_or_default()),
         PlanAction::Update | PlanAction::Replace if !policy.allows(Action::Update) => forbidden("Update"),
         // An external resource is never removed to be made anew: the update is tried, and refused.
         PlanAction::Replace => {
-            let reason = format!("{}; nothing is replaced, so it would be refused", plan.reason);
-            Plan { action: PlanAction::None, reason, ..plan }
+            let before = if plan.reason.is_empty() { String::new() } else { format!("{}; ", plan.reason) };
+            Plan { reason: format!("{before}nothing is replaced, so it would be refused"), ..plan }
         }
         _ => plan,
+    }
+}
+
+/// Why nobody can tell yet whether an object that has nothing to show for it will be made, or has been.
+fn doubt(object: &Object, rules: &Rules) -> Option<&'static str> {
+    match journal::intent(object) {
+        // A second create of one name cannot make two.
+        _ if rules.served.has_deterministic_names => None,
+        Intent::Open { token: Some(_), .. } if rules.can_look_up => Some(message::CREATE_OPEN),
+        Intent::Open { .. } => Some(message::CREATE_IN_DOUBT),
+        Intent::Closed => None,
     }
 }

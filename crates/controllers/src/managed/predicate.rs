@@ -32,16 +32,27 @@ pub fn fingerprint(object: &Encoded) -> u64 {
     hasher.finish()
 }
 
-/// Whether all is well by the object's own word, so that it need not be looked at before its poll when
-/// a controller starts.
-pub fn is_settled(object: &Encoded) -> bool {
+/// What an object says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// Of whatever generation.
+    pub is_ready: bool,
+    /// Of whatever generation.
+    pub is_synced: bool,
+    /// Whether all is well, so that it need not be looked at before its poll when a controller starts.
+    pub is_settled: bool,
+}
+
+/// What `object` says of itself.
+pub fn standing(object: &Encoded) -> Standing {
     let status: Value = serde_json::from_slice(object.body().status()).unwrap_or_default();
-    let holds = |name| {
-        condition::find(&status, name).is_some_and(|it| {
-            it.status == Status::True && it.observed_generation == Some(object.head().generation)
-        })
-    };
-    object.head().deleted_at.is_none() && holds(kind::READY) && holds(kind::SYNCED)
+    let holds = |name| condition::find(&status, name).filter(|it| it.status == Status::True);
+    let (ready, synced) = (holds(kind::READY), holds(kind::SYNCED));
+    let (is_ready, is_synced) = (ready.is_some(), synced.is_some());
+    let is_current = |it: condition::Condition| it.observed_generation == Some(object.head().generation);
+    let is_settled =
+        object.head().deleted_at.is_none() && ready.is_some_and(is_current) && synced.is_some_and(is_current);
+    Standing { is_ready, is_synced, is_settled }
 }
 
 #[cfg(test)]
@@ -116,8 +127,10 @@ mod tests {
         let condition = |kind: &str| json!({"type": kind, "status": "True", "observedGeneration": 1});
         let mut object = object();
         object.set("status", json!({"conditions": [condition("Ready"), condition("Synced")]}));
-        assert!(is_settled(&encoded(&object, 1, None)));
-        assert!(!is_settled(&encoded(&object, 2, None)));
-        assert!(!is_settled(&encoded(&object, 1, Some(Timestamp::UNIX_EPOCH))));
+        let said = |generation, deleted_at| standing(&encoded(&object, generation, deleted_at));
+        let well = Standing { is_ready: true, is_synced: true, is_settled: true };
+        assert_eq!(said(1, None), well);
+        assert_eq!(said(2, None), Standing { is_settled: false, ..well });
+        assert_eq!(said(1, Some(Timestamp::UNIX_EPOCH)), Standing { is_settled: false, ..well });
     }
 }

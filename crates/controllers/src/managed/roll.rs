@@ -18,6 +18,18 @@ pub struct Roll {
 }
 
 impl Roll {
+    /// This object was listed; whether nobody was known by its key. If somebody was, a list may be the older
+    /// news.
+    pub fn meet(&self, key: &ObjectKey, uid: &Uid) -> bool {
+        let mut uids = self.lock();
+        let hash = self.hasher.hash_one(key);
+        let is_new = !uids.contains_key(&hash);
+        if is_new {
+            uids.insert(hash, uid.clone());
+        }
+        is_new
+    }
+
     /// This object is there; the one that was there before by its key, if that is another.
     pub fn note(&self, key: &ObjectKey, uid: &Uid) -> Option<Uid> {
         let mut uids = self.lock();
@@ -54,5 +66,15 @@ mod tests {
         assert_eq!(roll.note(&key, &new), Some(old));
         assert_eq!(roll.strike(&key), Some(new));
         assert_eq!(roll.strike(&key), None);
+    }
+
+    #[test]
+    fn a_list_makes_nobody_known_whose_key_another_has() {
+        let roll = Roll::default();
+        let key = ObjectKey::cluster(GroupKind::new("example.com", "Thing"), "a");
+        let (old, new) = (Uid("old".into()), Uid("new".into()));
+        assert!(roll.meet(&key, &new));
+        assert!(!roll.meet(&key, &new) && !roll.meet(&key, &old));
+        assert_eq!(roll.strike(&key), Some(new));
     }
 }

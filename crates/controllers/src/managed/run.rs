@@ -22,6 +22,7 @@ use super::mentions::Mentions;
 use super::metrics::KindMetrics;
 use super::pass::{Glance, Pass};
 use super::poll::Poll;
+use super::predicate::{self, Standing};
 use super::rest::AtRest;
 use super::roll::Roll;
 use super::verdict::{Next, Told, Verdict};
@@ -72,6 +73,16 @@ impl Managed {
     /// The name of the controller of a kind.
     pub fn name_of(kind: &GroupVersionKind) -> Arc<str> {
         format!("managed/{}", kind.group_kind.to_string().to_lowercase()).into()
+    }
+
+    /// An object is among those that are listed when the controller starts, or again later; whether it can
+    /// wait for its poll. It counts from now on: a pass over it may be an interval away.
+    pub(super) fn meet(&self, object: &Encoded) -> bool {
+        let Standing { is_ready, is_synced, is_settled } = predicate::standing(object);
+        if self.roll.meet(object.key(), &object.head().uid) {
+            self.metrics.state(&object.head().uid, is_ready, is_synced);
+        }
+        is_settled
     }
 
     /// Drops what is remembered of an object that is gone.
@@ -250,7 +261,9 @@ impl Managed {
         match next {
             Next::OnChange => Outcome::Poll(Duration::MAX),
             Next::Poll => Outcome::Poll(poll()),
-            Next::SlowPoll => Outcome::Poll(poll().saturating_mul(SLOW)),
+            Next::SlowPoll(why) => {
+                Outcome::Terminal(Failure::new(why).retried_after(poll().saturating_mul(SLOW)))
+            }
             Next::Requeue(why) => Outcome::Requeue(why.into(), None),
             Next::After(why, after) => Outcome::Requeue(why.into(), Some(after)),
             Next::WaitFor(_, waits) => Outcome::WaitFor(waits),

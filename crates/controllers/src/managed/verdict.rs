@@ -41,8 +41,8 @@ pub enum Next {
     OnChange,
     /// At the next poll.
     Poll,
-    /// At a poll in the far future: nothing is expected to change by itself.
-    SlowPoll,
+    /// At a poll in the far future, after a failure: nothing is expected to change by itself.
+    SlowPoll(String),
     /// Soon, with back-off: nothing failed, but something is not there yet.
     Requeue(String),
     /// After exactly this time; the back-off stays as it is.
@@ -130,7 +130,7 @@ impl Verdict {
         let (prefix, told) = if is_connection { ("connect", event::CANNOT_CONNECT) } else { (prefix, told) };
         let text = format!("{prefix} failed: {}", error.message);
         let next = match (error.class, error.retry_after) {
-            (Class::Terminal | Class::NeedsHuman, _) => Next::SlowPoll,
+            (Class::Terminal | Class::NeedsHuman, _) => Next::SlowPoll(text.clone()),
             (Class::Throttled, None) => Next::Requeue(text.clone()),
             (_, Some(after)) => Next::After(text.clone(), after),
             (_, None) => Next::Retry(text.clone()),

@@ -69,7 +69,6 @@ pub mod event {
     pub const CANNOT_UPDATE: &str = "CannotUpdateExternalResource";
     pub const CANNOT_DELETE: &str = "CannotDeleteExternalResource";
     pub const CANNOT_PUBLISH: &str = "CannotPublishConnectionDetails";
-    pub const CANNOT_UNPUBLISH: &str = "CannotUnpublishConnectionDetails";
     pub const CANNOT_UPDATE_MANAGED: &str = "CannotUpdateManagedResource";
     pub const INVALID_POLICY: &str = "CannotUseInvalidManagementPolicy";
 }
@@ -81,6 +80,7 @@ pub mod message {
     pub const DELETED: &str = "Successfully requested deletion of external resource";
     pub const PENDING: &str = "Waiting for external resource existence to be confirmed";
     pub const CREATE_IN_DOUBT: &str = "cannot determine creation result - remove the crossplane.io/external-create-pending annotation if it is safe to proceed";
+    pub const CREATE_OPEN: &str = "how an earlier create has ended is not known yet: the provider is asked before anything else is done";
     pub const ABSENT: &str = "external resource does not exist";
 }
 

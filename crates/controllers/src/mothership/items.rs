@@ -43,6 +43,8 @@ pub struct Known {
     /// Of what others may change, so that late news of that are known for what they are.
     generation: i64,
     status: Arc<str>,
+    /// It is as we wrote it ourselves, which is known before there is word of it.
+    is_ours: bool,
 }
 
 impl Known {
@@ -54,6 +56,7 @@ impl Known {
             entry: object.spec()["entryUid"].as_str().map(|it| Uid(it.into())),
             generation: object.generation(),
             status: object.status().to_string().into(),
+            is_ours: false,
         }
     }
 
@@ -104,9 +107,9 @@ impl Items {
         state.iter().flat_map(of).collect()
     }
 
-    /// An object is like this. Of one that is known only what others may change is taken, and only if it is
-    /// newer: what we have written ourselves is known before there is word of it. Says whether it was
-    /// stopped or set going.
+    /// An object is like this. Of one that we have written ourselves only what others may change is taken, and
+    /// only if it is newer: the rest is known before there is word of it. Says whether it was stopped or set
+    /// going.
     pub fn note(&self, object: &Object) -> bool {
         let (entry, reconciler, seen) = (Item(object).entry(), Item(object).reconciler(), Known::of(object));
         let mut state = self.lock();
@@ -114,17 +117,28 @@ impl Items {
             Some(of_entry) => of_entry,
             None => state.entry(entry.into()).or_default(),
         };
-        match of_entry.get_mut(reconciler) {
-            Some(known) if known.uid != seen.uid || known.generation > seen.generation => false,
+        let (is_moved, is_news) = match of_entry.get_mut(reconciler) {
+            Some(known) if known.uid != seen.uid || known.generation > seen.generation => (false, false),
             Some(known) => {
-                known.generation = seen.generation;
-                std::mem::replace(&mut known.is_stopped, seen.is_stopped) != seen.is_stopped
+                let is_moved = known.is_stopped != seen.is_stopped;
+                let is_news = !known.is_ours && *known != seen;
+                if known.is_ours {
+                    (known.generation, known.is_stopped) = (seen.generation, seen.is_stopped);
+                } else {
+                    *known = seen;
+                }
+                (is_moved, is_news)
             }
             None => {
                 of_entry.insert(reconciler.into(), seen);
-                false
+                (false, false)
             }
+        };
+        drop(state);
+        if is_news {
+            (self.changed)(entry);
         }
+        is_moved
     }
 
     /// What is not in a list of all items is no more. One that came meanwhile is met again when it is
@@ -292,7 +306,7 @@ impl Items {
     }
 
     fn keep(&self, entry: &str, reconciler: &str, object: &Object) {
-        let mut seen = Known::of(object);
+        let mut seen = Known { is_ours: true, ..Known::of(object) };
         let mut state = self.lock();
         let of_entry = match state.get_mut(entry) {
             Some(of_entry) => of_entry,

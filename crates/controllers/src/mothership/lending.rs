@@ -69,7 +69,7 @@ enum Parking {
     Stale,
     /// It does not say for what.
     Nothing,
-    /// What it waits for is there.
+    /// What it waits for is there, or is not at the version that it read.
     There,
 }
 
@@ -272,6 +272,11 @@ impl Lending {
             // After the look: what changes from here on is another version than the one seen.
             if own.is_some_and(|uid| sections.has_changed(uid, section, read_at)) {
                 return Ok(Parking::Stale);
+            }
+            // Of other entries there is no revision to compare, only what was read of the section.
+            let version = sections.versions(entry, [section]).remove(section).unwrap_or_default();
+            if wait["version"].as_u64().is_some_and(|read| read != version) {
+                return Ok(Parking::There);
             }
             waits.push(Wait::label(label, seen));
         }

@@ -53,6 +53,9 @@ pub enum Unreachable {
     /// The credentials are of no use, until there are others.
     #[error("the credentials of the entry cannot be used: {0}")]
     Useless(&'static str),
+    /// The cluster is not found now, and may be later by the same credentials.
+    #[error("the cluster of the entry cannot be found: {0}")]
+    Lost(&'static str),
     /// The inventory does not say.
     #[error("the credentials of the entry cannot be read")]
     Unread(#[source] Error),
@@ -63,6 +66,18 @@ pub enum Unreachable {
 pub(super) struct Targets {
     handle: Mutex<Option<Handle>>,
     watched: Mutex<BTreeMap<Arc<str>, Watched>>,
+    places: Mutex<Places>,
+}
+
+/// Who may be watched next.
+#[derive(Default)]
+struct Places {
+    /// Those that are looked at now: each may take a place.
+    coming: BTreeSet<Arc<str>>,
+    /// Those that nobody looks at until there is a place.
+    waiting: BTreeSet<ObjectKey>,
+    /// Whether it was said that there is none.
+    is_full: bool,
 }
 
 /// One cluster that is watched.
@@ -121,6 +136,7 @@ impl Fleet {
         for (_, watched) in std::mem::take(&mut *self.targets.watched()) {
             watched.end.request();
         }
+        *self.targets.places() = Places::default();
     }
 
     /// Which reconcilers want which events of an entry.
@@ -134,7 +150,22 @@ impl Fleet {
         wanted
     }
 
+    /// Looks at an entry if its cluster could be watched; whoever cannot waits for a place, at no cost.
     async fn review(self: &Arc<Self>, key: &ObjectKey) -> Result<Outcome, Error> {
+        if !self.targets.admit(key) {
+            return Ok(Outcome::Done);
+        }
+        let outcome = self.look_at(key).await;
+        // One at a time: it takes the place that is free, or leaves it to the next.
+        if let Some(next) = self.targets.leave(&key.name)
+            && let Some(handle) = self.targets.handle().as_ref()
+        {
+            handle.wake(&next, Lane::Poll, "place", Duration::ZERO);
+        }
+        outcome
+    }
+
+    async fn look_at(self: &Arc<Self>, key: &ObjectKey) -> Result<Outcome, Error> {
         let id = &key.name;
         let object = match self.parts.inventory.get(key).await {
             Ok(object) => object.decode(),
@@ -159,10 +190,6 @@ impl Fleet {
             return Ok(Outcome::Done);
         }
         let Some(reach) = &self.parts.reach else { return Ok(Outcome::Done) };
-        if !self.targets.has_room(id) {
-            warn!(entry = %id, most = TARGETS_MAX, "too many clusters are watched for one more");
-            return Ok(Outcome::Poll(RETRY));
-        }
         match reach.reach(id).await {
             Ok(Some(store)) => {
                 self.watch(id, version, wanted, store);
@@ -174,6 +201,7 @@ impl Fleet {
                 self.targets.suspend(id);
                 Ok(Outcome::Done)
             }
+            Err(error @ Unreachable::Lost(_)) => Ok(Outcome::Transient(Failure::from_error(&error))),
             Err(Unreachable::Unread(error)) => Err(error),
         }
     }
@@ -311,10 +339,38 @@ impl Targets {
         self.watched().get(entry).is_some_and(|it| it.version == version && it.wanted == *wanted)
     }
 
-    fn has_room(&self, entry: &str) -> bool {
-        let watched = self.watched();
-        let others = watched.iter().filter(|(id, it)| it.version > 0 && ***id != *entry);
-        others.count() < TARGETS_MAX
+    fn places(&self) -> MutexGuard<'_, Places> {
+        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps a place for an entry while it is looked at, or notes that it waits for one.
+    fn admit(&self, key: &ObjectKey) -> bool {
+        let (watched, mut places) = (self.watched(), self.places());
+        let has_place = |id: &Arc<str>| watched.get(id).is_some_and(|it| it.version > 0);
+        if has_place(&key.name) || taken(&watched, &places) < TARGETS_MAX {
+            places.waiting.remove(key);
+            places.coming.insert(key.name.clone());
+            return true;
+        }
+        places.waiting.insert(key.clone());
+        if !std::mem::replace(&mut places.is_full, true) {
+            warn!(
+                most = TARGETS_MAX,
+                "no more clusters are watched: agents must tell what happens in others"
+            );
+        }
+        false
+    }
+
+    /// An entry was looked at; says who can be next, if there is a place.
+    fn leave(&self, entry: &str) -> Option<ObjectKey> {
+        let (watched, mut places) = (self.watched(), self.places());
+        places.coming.remove(entry);
+        if taken(&watched, &places) >= TARGETS_MAX {
+            return None;
+        }
+        places.is_full = !places.waiting.is_empty();
+        places.waiting.pop_first()
     }
 
     /// Ends the watches of a cluster for now. What was known of it is kept, so that nothing is missed when
@@ -331,6 +387,13 @@ impl Targets {
             watched.end.request();
         }
     }
+}
+
+/// Places that are taken, or may be in a moment.
+fn taken(watched: &BTreeMap<Arc<str>, Watched>, places: &Places) -> usize {
+    let has_place = |id: &Arc<str>| watched.get(id).is_some_and(|it| it.version > 0);
+    let coming = places.coming.iter().filter(|it| !has_place(it)).count();
+    watched.values().filter(|it| it.version > 0).count() + coming
 }
 
 #[async_trait]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use concert_engine::workers::{Leased, Meaning, Offer, Prepared, Report};
-use concert_engine::{Failure, Outcome, Request};
-use concert_model::no8s::{self, Lease, Moment, Next, Resource, Rules, Verdict, due_in};
+use concert_engine::{Failure, Lane, Outcome, Request};
+use concert_model::no8s::{self, Lease, Moment, Next, Phase, Resource, Rules, Verdict, due_in};
 use concert_model::{Object, ObjectKey, Uid};
 use concert_store::{By, Chance, Clock, Error, Fence, ItemKey, Store};
 use serde_json::Value;
@@ -44,7 +44,8 @@ impl Lifecycle {
     async fn offer(&self, key: &ObjectKey) -> Result<Prepared, Error> {
         let object = self.store.get(key).await?.decode();
         if let Some(wait) = due_in(&object, self.clock.now()) {
-            return Ok(Prepared::Settled(Outcome::After(wait)));
+            let lane = lane(Resource(&object).shown_phase());
+            return Ok(Prepared::Settled(Outcome::AfterIn(lane, wait)));
         }
         let Some(id) = Resource(&object).id() else {
             let failure = Failure::new("it has no label no8s.concert.dev/id with a number").elsewhere();
@@ -165,6 +166,16 @@ impl Meaning for Lifecycle {
     }
 }
 
+/// In which order resources are lent that are due at the same time. What is to go comes before all.
+pub(super) fn lane(phase: Phase) -> Lane {
+    match phase {
+        Phase::Deleting => Lane::User,
+        Phase::Pending => Lane::Event,
+        Phase::Failed => Lane::Retry,
+        Phase::Ready | Phase::Reconciling => Lane::Poll,
+    }
+}
+
 /// Whether it failed in a way that trying again does not mend. What is to go is tried again all the same:
 /// nobody would change it any more.
 fn is_terminal(leased: &Leased, report: &Report) -> bool {
@@ -182,7 +193,8 @@ fn outcome(next: Next, report: &Report) -> Outcome {
         };
     }
     match next {
-        Next::Ready(wait) | Next::After(wait) => Outcome::After(wait),
+        // A look, behind whatever was changed and whatever failed.
+        Next::Ready(wait) | Next::After(wait) => Outcome::AfterIn(Lane::Poll, wait),
         Next::Retry(why, wait) => Outcome::Transient(Failure::new(why).elsewhere().retried_after(wait)),
         Next::Purge | Next::Wait => Outcome::Done,
     }

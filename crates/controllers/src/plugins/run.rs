@@ -10,7 +10,7 @@ use concert_engine::{
     Controller, Engine, EnqueueError, Failure, Lane, Objects, Outcome, Reconciler, Request, Source,
     StartError, source,
 };
-use concert_model::no8s::{Rules, names};
+use concert_model::no8s::{Resource, Rules, names};
 use concert_model::{Encoded, GroupKind, Object, ObjectKey};
 use concert_store::local::{DEFINITION_GROUP, DEFINITION_KIND};
 use concert_store::{By, Error, PageRequest, Query};
@@ -19,7 +19,7 @@ use tracing::{debug, info};
 
 use super::Parts;
 use super::decide::{Target, wanted};
-use super::lifecycle::Lifecycle;
+use super::lifecycle::{Lifecycle, lane};
 use super::worker::{Worker, worker_kind};
 
 /// The controller that starts and stops those of workers.
@@ -64,6 +64,11 @@ pub fn start(parts: Parts) -> Result<Running, StartError> {
         debug!(%error, "cannot look for workers");
     }
     Ok(Running(registry))
+}
+
+/// What was there before is lent in the same order as what comes.
+fn by_phase(object: &Encoded) -> Lane {
+    lane(Resource(&object.decode()).shown_phase())
 }
 
 /// The one item of the controller: all workers together.
@@ -164,7 +169,7 @@ impl Registry {
         let offers = Offers::new(board.clone(), name.clone(), Arc::new(meaning), parts.work.clone());
         let objects = Objects::new(target.query()).changed(source::generation_or(names::RECONCILE_AT));
         let controller = Controller::builder(target.name(), Arc::new(offers))
-            .objects(objects.first(|it| it.head().deleted_at.is_some()))
+            .objects(objects.first(|it| it.head().deleted_at.is_some()).listed_in(by_phase))
             .demand(board.demand(name, target.kind.kind.clone()))
             .concurrency(settings.concurrency)
             .parallelism(1)

@@ -309,6 +309,11 @@ pub fn retry(text: &str) -> Outcome {
     Outcome::Transient(Failure::new(text))
 }
 
+/// Much later, after a failure for good.
+pub fn much_later(text: &str) -> Outcome {
+    Outcome::Terminal(Failure::new(text).retried_after(POLL * 10))
+}
+
 /// Again with back-off, and nothing has failed.
 pub fn requeue(text: &str) -> Outcome {
     Outcome::Requeue(text.into(), None)

@@ -97,6 +97,11 @@ suite! {
         an_open_create_stops_nobody_where_names_are_deterministic,
         a_deletion_waits_until_the_create_of_a_dead_process_cannot_be_under_way,
     ]
+    misbehaving: [
+        when_asked_what_is_there_changes_nothing_and_is_told,
+        when_asked_to_create_leaves_it_in_doubt_and_makes_nothing_twice,
+        when_asked_to_delete_keeps_the_object_until_it_is_known,
+    ]
     observing: [
         that_fails_is_said_and_tried_again,
         that_fails_leaves_what_was_known_before,
@@ -137,6 +142,9 @@ suite! {
     ]
     planning: [
         says_what_the_provider_would_refuse,
+        says_that_nothing_is_replaced,
+        says_what_becomes_of_an_object_that_is_being_deleted,
+        does_not_promise_a_create_while_an_earlier_one_is_open,
     ]
     policies: [
         that_are_not_supported_are_refused,
@@ -192,6 +200,8 @@ suite! {
         a_provider_that_comes_up_late_is_waited_for,
         a_provider_whose_controllers_stay_is_said_to_be_lost_and_back,
         a_provider_that_restarts_goes_on_where_it_was,
+        what_is_at_rest_counts_before_anybody_looks_at_it,
+        a_hint_of_the_provider_beats_the_default_and_a_setting_beats_both,
         what_an_object_owns_wakes_it,
         what_an_object_mentions_wakes_it,
     ]
@@ -246,6 +256,7 @@ fn every_case_is_in_the_table() {
         "doubting",
         "grace",
         "intending",
+        "misbehaving",
         "observing",
         "orphaning",
         "outcomes",

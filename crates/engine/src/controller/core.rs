@@ -168,14 +168,8 @@ impl Core {
         let next = match outcome {
             Outcome::Done => self.next_poll(id, &key, self.policy.poll, now),
             Outcome::Poll(interval) => self.next_poll(id, &key, Some(interval), now),
-            Outcome::After(delay) => {
-                let note = self.queue.note_mut(id);
-                note.clear();
-                if self.policy.is_durable {
-                    note.detail_mut().delay = Some(delay);
-                }
-                Next::At(Lane::Retry, "after", now.saturating_add(delay))
-            }
+            Outcome::After(delay) => self.after(id, Lane::Retry, delay, now),
+            Outcome::AfterIn(lane, delay) => self.after(id, lane, delay, now),
             Outcome::Requeue(why, after) => self.requeue(id, why, after, now),
             Outcome::WaitFor(all) => {
                 if let Some(detail) = &mut self.queue.note_mut(id).detail {
@@ -196,8 +190,12 @@ impl Core {
                 note.attempt = note.attempt.saturating_add(1);
                 let is_kept = note.is_known || self.policy.keeps_unknown;
                 let detail = note.detail_mut();
-                (detail.error, detail.delay) = (Some(failure.text), None);
-                if is_kept { Next::Rest } else { Next::Forget }
+                (detail.error, detail.delay) = (Some(failure.text), failure.after);
+                match failure.after {
+                    _ if !is_kept => Next::Forget,
+                    Some(after) => Next::At(Lane::Poll, "poll", now.saturating_add(after)),
+                    None => Next::Rest,
+                }
             }
         };
         let Some(placed) = self.queue.finish(id, self.in_lane(id, next), now) else {
@@ -223,6 +221,17 @@ impl Core {
             self.queue.finish(id, Next::Forget, now);
             self.rings.room = true;
         }
+    }
+
+    fn after(&mut self, id: ItemId, lane: Lane, delay: Duration, now: Duration) -> Next {
+        let note = self.queue.note_mut(id);
+        note.clear();
+        if self.policy.is_durable {
+            let detail = note.detail_mut();
+            detail.delay = Some(delay);
+            detail.lane = Some(lane).filter(|it| *it != Lane::Retry);
+        }
+        Next::At(lane, "after", now.saturating_add(delay))
     }
 
     fn requeue(&mut self, id: ItemId, why: Arc<str>, after: Option<Duration>, now: Duration) -> Next {
@@ -303,7 +312,7 @@ impl Core {
             (OutcomeKind::Transient | OutcomeKind::Requeue | OutcomeKind::After, Some(due)) => {
                 let is_late = due <= now && saved.row.outcome == OutcomeKind::After;
                 let due = if is_late { now + spread(key, saved.row.delay()) } else { due };
-                self.add(key, Lane::Retry, "restored", due, now).is_ok()
+                self.add(key, saved.row.lane.unwrap_or(Lane::Retry), "restored", due, now).is_ok()
             }
             (OutcomeKind::WaitFor, due) if !saved.row.waits.is_empty() => {
                 self.park(id, key, saved.row.waits, true);

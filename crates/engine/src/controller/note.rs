@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::outcome::{OutcomeKind, Wait};
+use crate::queue::Lane;
 
 /// Small, because there may be a million: what most items do not have is in `detail`.
 #[derive(Default)]
@@ -41,6 +42,8 @@ pub(super) struct Detail {
     pub row: Option<Claim>,
     /// The wait that the last outcome asked for.
     pub delay: Option<Duration>,
+    /// The lane that it asked for, if that is another than that of retries.
+    pub lane: Option<Lane>,
     pub saved: Option<Saved>,
 }
 
@@ -61,6 +64,7 @@ pub(super) struct Saved {
     pub error: Option<Arc<str>>,
     pub waits: Vec<Wait>,
     pub delay: Option<Duration>,
+    pub lane: Option<Lane>,
     pub version: u64,
 }
 
@@ -77,7 +81,7 @@ impl Note {
     pub fn clear(&mut self) {
         self.attempt = 0;
         if let Some(detail) = &mut self.detail {
-            (detail.error, detail.delay) = (None, None);
+            (detail.error, detail.delay, detail.lane) = (None, None, None);
             if detail.row.is_none() {
                 detail.saved = None;
             }
@@ -103,6 +107,7 @@ impl Note {
             error: detail.and_then(|it| it.error.clone()),
             waits: self.waits().to_vec(),
             delay: detail.and_then(|it| it.delay),
+            lane: detail.and_then(|it| it.lane).filter(|_| outcome == OutcomeKind::After),
             version: self.ran,
         })
     }

@@ -8,6 +8,7 @@ use concert_store::{Clock, Error, ItemKey, Work};
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::{OutcomeKind, Wait};
+use crate::queue::Lane;
 
 use super::note::Saved;
 use super::state::{ItemState, Phase};
@@ -24,6 +25,9 @@ pub(super) struct Row {
     /// The wait that led to `due`. Bounds what a clock that was set back can do.
     #[serde(default, skip_serializing_if = "is_none")]
     pub delay_millis: u64,
+    /// In which it is due; that of retries if none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<Lane>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Arc<str>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -48,6 +52,7 @@ impl Row {
             attempt: saved.attempt,
             due,
             delay_millis: saved.delay.map_or(0, |it| u64::try_from(it.as_millis()).unwrap_or(u64::MAX)),
+            lane: saved.lane,
             error: saved.error.clone(),
             waits: saved.waits.clone(),
             version: saved.version,
@@ -86,7 +91,7 @@ impl Row {
         let next_due = self.left(clock.now()).map(|left| clock.elapsed() + left);
         let phase = match (self.outcome, next_due) {
             (OutcomeKind::Transient | OutcomeKind::Requeue, Some(until)) => Phase::BackingOff { until },
-            (OutcomeKind::Terminal, _) => Phase::Terminal,
+            (OutcomeKind::Terminal, None) => Phase::Terminal,
             _ if !self.waits.is_empty() => Phase::ParkedOn(self.waits),
             (_, Some(due)) => Phase::DueAt(due),
             (_, None) => Phase::Idle,
@@ -125,6 +130,7 @@ mod tests {
             attempt: 3,
             due: Some(at(1_010)),
             delay_millis: 10_000,
+            lane: None,
             error: None,
             waits: Vec::new(),
             version: 1,

@@ -17,8 +17,8 @@ pub(super) struct Sight<'a> {
     pub fingerprint: u64,
     pub generation: i64,
     pub uid: &'a Uid,
-    /// Part of a list, and not of the changes after it.
-    pub is_listed: bool,
+    /// Part of a list, and not of the changes after it: the lane in which it goes as such.
+    pub listed: Option<Lane>,
     /// As far as the object itself tells, there is nothing to do but to poll.
     pub is_settled: bool,
     /// Whether it goes before all others; none where all are alike.
@@ -62,10 +62,10 @@ impl Core {
         }
         if is_same {
             // A list of its own accord, or after a gap: whoever waits had better look again.
-            let is_parked = sight.is_listed && !self.queue.note(id).waits().is_empty();
+            let is_parked = sight.listed.is_some() && !self.queue.note(id).waits().is_empty();
             return if is_parked { self.add_listed(id, sight, now) } else { Ok(()) };
         }
-        if was_known || !sight.is_listed {
+        if was_known || sight.listed.is_none() {
             let is_wish = !was_known || was_generation != sight.generation;
             let lane = if is_wish && sight.is_first.is_none() { Lane::User } else { Lane::Event };
             return self.add(sight.key, self.lane(id, lane), reason, now, now);
@@ -103,7 +103,8 @@ impl Core {
     }
 
     fn add_listed(&mut self, id: ItemId, sight: &Sight<'_>, now: Duration) -> Result<(), Full> {
-        self.add(sight.key, self.lane(id, Lane::Poll), "listed", now, now)
+        let lane = sight.listed.unwrap_or(Lane::Poll);
+        self.add(sight.key, self.lane(id, lane), "listed", now, now)
     }
 
     /// The main source says that an object is no more.

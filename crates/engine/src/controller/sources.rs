@@ -42,7 +42,7 @@ pub(super) async fn run_objects(shared: Arc<Shared>, objects: Objects, chance: C
                     fingerprint: (objects.fingerprint)(object),
                     generation: object.head().generation,
                     uid: &object.head().uid,
-                    is_listed: *is_listed,
+                    listed: is_listed.then(|| (objects.listed)(object)),
                     is_settled: *is_listed && may_rest && (objects.is_settled)(object),
                     is_first: objects.is_first.as_ref().map(|is_first| is_first(object)),
                     share: (objects.share)(object),

@@ -278,7 +278,11 @@ fn admit(shared: &Shared, labels: &Labels, lane: Lane, now: Duration) -> Result<
 
 fn answer(outcome: &Outcome) -> Answer {
     match outcome {
-        Outcome::Done | Outcome::Poll(_) | Outcome::After(_) | Outcome::Requeue(..) => Answer::Well,
+        Outcome::Done
+        | Outcome::Poll(_)
+        | Outcome::After(_)
+        | Outcome::AfterIn(..)
+        | Outcome::Requeue(..) => Answer::Well,
         Outcome::Transient(failure) if failure.is_of_target => Answer::Badly,
         // A terminal failure is the object's own fault, and who waits has not asked.
         Outcome::Transient(_) | Outcome::Terminal(_) => Answer::NotAsked,
@@ -293,6 +297,7 @@ fn log(outcome: &Outcome) {
         Outcome::Done
         | Outcome::Poll(_)
         | Outcome::After(_)
+        | Outcome::AfterIn(..)
         | Outcome::Requeue(..)
         | Outcome::WaitFor(_)
         | Outcome::WaitAtMost(..) => debug!(?outcome, "reconciled"),

@@ -14,7 +14,7 @@ use crate::shutdown::Shutdown;
 use crate::watched::Watched;
 
 use super::authority::Authority;
-use super::plan::{Mine, Step, plan};
+use super::plan::{Mine, Step, crowd, plan};
 use super::roll::{Body, Profile, Roll, Watch, bytes, claim, member_row, roll, share_row};
 use super::share::{Member, Share};
 use super::shares::Shares;
@@ -331,8 +331,7 @@ impl<'a> Term<'a> {
         if let Some(end) = self.watch.next_end(roll, now) {
             self.next_look = self.next_look.min(end);
         }
-        let others = live.iter().filter(|it| roll.members.get(it).is_some_and(|it| !it.is_leaving));
-        shares.set_crowd(others.count());
+        shares.set_crowd(crowd(roll, &live));
         self.membership.view.set(Arc::new(View { roll: roll.clone(), live: live.clone() }));
         let mine = self.mine();
         let (mut takes, mut disowned) = (Vec::new(), Vec::new());

@@ -45,8 +45,7 @@ pub(super) enum Step {
 pub(super) fn plan(me: &Member, roll: &Roll, live: &[Member], mine: &BTreeMap<Share, Mine>) -> Vec<Step> {
     let seen = |member: &Member| roll.members.get(member);
     let present: Vec<&Member> = live.iter().filter(|it| seen(it).is_some_and(|it| !it.is_leaving)).collect();
-    let is_one_enough = live.iter().any(|it| seen(it).is_some_and(|it| it.profile.manner == Manner::Leader));
-    let leader = is_one_enough.then(|| owner(present.iter().copied(), "leader"));
+    let leader = is_one_enough(roll, live).then(|| owner(present.iter().copied(), "leader"));
     let step = |share: Share| {
         let whose = leader.unwrap_or_else(|| owner(present.iter().copied(), &share.to_string()));
         let claimed = roll.shares.get(&share);
@@ -66,6 +65,22 @@ pub(super) fn plan(me: &Member, roll: &Roll, live: &[Member], mine: &BTreeMap<Sh
         }
     };
     Share::all().filter_map(step).collect()
+}
+
+/// Among how many a limit that holds for all of them is divided: whoever may work now or after its next look.
+/// One who leaves counts for as long as it has something, and one who stands by only if it still has.
+pub(super) fn crowd(roll: &Roll, live: &[Member]) -> usize {
+    let is_one_enough = is_one_enough(roll, live);
+    let has_any = |member: &Member| roll.shares.values().any(|it| it.holder.as_ref() == Some(member));
+    let counts = |member: &&Member| {
+        let stays = roll.members.get(*member).is_some_and(|it| !it.is_leaving);
+        (stays && !is_one_enough) || has_any(member)
+    };
+    live.iter().filter(counts).count().max(1)
+}
+
+fn is_one_enough(roll: &Roll, live: &[Member]) -> bool {
+    live.iter().any(|it| roll.members.get(it).is_some_and(|it| it.profile.manner == Manner::Leader))
 }
 
 #[cfg(test)]
@@ -178,5 +193,31 @@ mod tests {
             names.iter().map(|it| plan(&member(it), &roll, &live(&names), &BTreeMap::new()).len()).collect();
         assert_eq!(counts.iter().sum::<usize>(), Share::all().count());
         assert_eq!(counts.iter().filter(|it| **it > 0).count(), 1);
+    }
+
+    #[test]
+    fn a_limit_is_divided_among_those_who_may_work() {
+        let names = ["a", "b", "c"];
+        let shared = claimed(roll(&names), "a");
+        assert_eq!(crowd(&shared, &live(&names)), 3, "whoever has come may have something at any moment");
+        assert_eq!(crowd(&shared, &live(&["a", "b"])), 2, "the dead do not work");
+        assert_eq!(crowd(&roll(&[]), &live(&[])), 1);
+
+        let mut leaving = shared.clone();
+        leaving.members.get_mut(&member("a")).unwrap().is_leaving = true;
+        assert_eq!(crowd(&leaving, &live(&names)), 3, "it still has everything");
+        assert_eq!(crowd(&claimed(leaving, "b"), &live(&names)), 2);
+    }
+
+    #[test]
+    fn one_who_has_all_has_the_whole_limit() {
+        let names = ["a", "b", "c"];
+        let mut led = claimed(roll(&names), "a");
+        led.members.get_mut(&member("b")).unwrap().profile.manner = Manner::Leader;
+        assert_eq!(crowd(&led, &live(&names)), 1);
+        // While it moves from one to the other, both work.
+        led.shares.insert(Share::of("x"), Claimed { holder: Some(member("c")), fence: 8 });
+        assert_eq!(crowd(&led, &live(&names)), 2);
+        assert_eq!(crowd(&claimed(led, ""), &live(&names)), 1, "nobody has anything yet");
     }
 }

@@ -71,6 +71,17 @@ struct Process {
 }
 
 fn process(world: &World, name: &str, script: Arc<Script>) -> Process {
+    process_of(world, Config::new("test", name), script)
+}
+
+/// One that leaves all work to one of them.
+fn leader(world: &World, name: &str) -> Process {
+    let mut config = Config::new("test", name);
+    config.profile.manner = Manner::Leader;
+    process_of(world, config, done())
+}
+
+fn process_of(world: &World, config: Config, script: Arc<Script>) -> Process {
     let clock: Arc<dyn Clock> = Arc::new(world.clock.clone());
     let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
     let engine = Engine::new(world.store.clone(), clock.clone(), Chance::seeded(1), tasks.clone());
@@ -83,7 +94,7 @@ fn process(world: &World, name: &str, script: Arc<Script>) -> Process {
         vec![builder.durability(Durability::Outcomes(work.clone())).build()]
     };
     let duty = Arc::new(Controllers::new(engine.clone(), seconds(5), build));
-    let membership = Membership::new(cut.clone(), Config::new("test", name), clock, Chance::seeded(2));
+    let membership = Membership::new(cut.clone(), config, clock, Chance::seeded(2));
     let (shares, standing, shutdown) = (membership.shares(), membership.standing(), tasks.shutdown().clone());
     tasks.spawn("membership", OnExit::Stop, membership.run(duty, shutdown.clone()));
     Process { engine, script, shares, standing, cut, shutdown }
@@ -268,4 +279,27 @@ async fn what_is_done_once_for_all_moves_with_its_share() {
     pass(&world, 12).await;
     assert_eq!(next.over().await, End::Lost);
     quiet().await;
+}
+
+#[tokio::test]
+async fn what_a_newer_member_tells_beside_what_is_known_is_passed_over() {
+    let world = World::new();
+    let work: Arc<dyn Work> = Arc::new(world.store.local.clone());
+    let row = ItemKey { controller: "members/test".into(), item: "newer".into() };
+    let body = r#"{"profile": {"address": "https://here", "version": "9.9", "manner": "leader", "zone": "north"},
+        "leaseMillis": 15000, "renewals": 7, "isLeaving": true, "mood": {"is": "good"}}"#;
+    let fence = work.claim(&row, 0, Bytes::from_static(body.as_bytes())).await.unwrap();
+    let roll = roll(&*work, "test").await.unwrap();
+    let seen = &roll.members[&Member("newer".into())];
+    assert_eq!((&*seen.profile.address, &*seen.profile.version), ("https://here", "9.9"));
+    assert_eq!(seen.profile.manner, Manner::Leader);
+    assert!(seen.is_leaving && seen.lease == seconds(15) && seen.token == (fence.number, 7));
+}
+
+#[tokio::test]
+async fn one_who_leads_has_the_whole_of_a_limit() {
+    let world = World::new();
+    let members: Vec<Process> = ["one", "two", "three"].map(|it| leader(&world, it)).into();
+    pass(&world, 10).await;
+    assert!(members.iter().all(|it| it.shares.crowd() == 1));
 }

@@ -141,7 +141,7 @@ impl Reconciler for Offers {
         let held = match self.lend(permit, &request, &offer).await {
             Ok(Some(held)) => held,
             // The host left while its item was fetched: back into the queue.
-            Ok(None) => return Outcome::After(Duration::ZERO),
+            Ok(None) => return Outcome::AfterIn(request.lane, Duration::ZERO),
             Err(error) => return Outcome::Transient(Failure::from_error(&error).elsewhere()),
         };
         match held.wait().await {
@@ -153,7 +153,7 @@ impl Reconciler for Offers {
             Ending::Expired(leased) => self.expire(&leased).await,
             Ending::Returned => {
                 info!(worker = %self.worker, item = %offer.item, "a host gave its item back");
-                Outcome::After(Duration::ZERO)
+                Outcome::AfterIn(request.lane, Duration::ZERO)
             }
         }
     }

@@ -11,7 +11,7 @@ use crate::{Object, time};
 #[derive(Clone, Debug)]
 enum Step {
     Report(Phase, Option<i64>),
-    Condition(&'static str),
+    Condition(&'static str, Option<i64>),
     End(Option<bool>, Option<u64>),
     Change,
     Delete,
@@ -20,9 +20,10 @@ enum Step {
 fn step() -> impl Strategy<Value = Step> {
     let phase = prop::sample::select(Phase::ALL.to_vec());
     let observed = prop::option::of(-1..6_i64);
+    let kind = prop::sample::select(vec!["A", "B", "Ready", "Degraded"]);
     prop_oneof![
-        4 => (phase, observed).prop_map(|(phase, observed)| Step::Report(phase, observed)),
-        2 => prop::sample::select(vec!["A", "B", "Ready", "Degraded"]).prop_map(Step::Condition),
+        4 => (phase, observed.clone()).prop_map(|(phase, observed)| Step::Report(phase, observed)),
+        2 => (kind, observed).prop_map(|(kind, observed)| Step::Condition(kind, observed)),
         3 => (prop::option::of(any::<bool>()), prop::option::of(0..9_u64)).prop_map(|(ok, after)| Step::End(ok, after)),
         1 => Just(Step::Change),
         1 => Just(Step::Delete),
@@ -37,7 +38,9 @@ fn act(object: &mut Object, step: &Step, second: i64, lease: &mut Lease, claimed
             let report = Report { phase: *phase, message: None, observed_generation: *observed_generation };
             reported(object, &report, &moment)
         }
-        Step::Condition(kind) => conditioned(object, kind, "True", ("R", ""), None, at(second)).unwrap(),
+        Step::Condition(kind, observed) => {
+            conditioned(object, kind, "True", ("R", ""), *observed, at(second)).unwrap()
+        }
         Step::End(success, after) => {
             let requeue_after = after.map(std::time::Duration::from_secs);
             let verdict = Verdict { success: *success, message: "x".into(), requeue_after };
@@ -76,6 +79,9 @@ proptest! {
             let standard = kinds.iter().filter(|it| STANDARD.contains(&it.as_str())).count();
             let expected: Vec<&str> = STANDARD.into_iter().filter(|it| kinds.iter().any(|k| k == it)).collect();
             prop_assert_eq!(&kinds[..standard], &expected[..]);
+            if matches!(step, Step::Condition(..)) {
+                prop_assert_eq!(is.reported_generation(), was.reported_generation(), "{:?}", step);
+            }
             if matches!(step, Step::End(..)) && !is.is_deleting() {
                 prop_assert!(standard == 3 || is.phase() == Phase::Reconciling || expected.len() >= 2);
                 prop_assert!(is.is_changed() || is.next().is_some(), "somebody will look again");

@@ -196,6 +196,41 @@ fn own_conditions_come_after_the_standard_ones_in_the_order_they_were_set() {
 }
 
 #[test]
+fn a_standard_condition_that_a_worker_sets_moves_neither_generation_nor_back_off_nor_phase() {
+    let set = |object: &Object, kind, observed| {
+        conditioned(object, kind, "True", ("Mine", "m"), observed, at(1)).unwrap()
+    };
+    let failed = reported(&resource(Value::Null), &report(Phase::Failed, "boom", None), &moment(0, 2));
+    for (kind, observed) in [
+        ("Ready", None),
+        ("Ready", Some(0)),
+        ("Ready", Some(9)),
+        ("Degraded", Some(9)),
+        ("Reconciling", None),
+    ] {
+        let object = resource(failed.clone());
+        let after = with(object.clone(), set(&object, kind, observed));
+        let (was, is) = (Resource(&object), Resource(&after));
+        let facts = |it: Resource<'_>| {
+            (it.reported_generation(), it.retry_count(), it.next(), it.shown_phase(), it.is_changed())
+        };
+        assert_eq!(facts(is), facts(was), "{kind} {observed:?}");
+        let set = is.conditions().into_iter().find(|it| it.kind == kind).unwrap();
+        assert_eq!((set.reason.as_str(), set.observed_generation), ("Mine", Some(2)), "{kind} {observed:?}");
+    }
+    let early = with(resource(Value::Null), set(&resource(Value::Null), "Ready", Some(2)));
+    assert!(Resource(&early).is_changed(), "nobody has reported yet");
+}
+
+#[test]
+fn an_own_condition_is_for_a_generation_that_there_has_been() {
+    for (said, kept) in [(None, 0), (Some(-1), 0), (Some(1), 1), (Some(2), 2), (Some(9), 2)] {
+        let status = conditioned(&resource(Value::Null), "X", "True", ("R", "m"), said, at(0)).unwrap();
+        assert_eq!(status["conditions"][0]["observedGeneration"], kept, "{said:?}");
+    }
+}
+
+#[test]
 fn times_of_conditions_change_only_with_their_status() {
     let first = conditioned(&resource(Value::Null), "X", "True", ("R", "m"), None, at(0)).unwrap();
     let time = |status: &Value| status["conditions"][0]["lastTransitionTime"].clone();

@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::condition::Condition;
+use crate::condition::{self, Condition};
 use crate::object::Object;
 use crate::time::{self, Timestamp};
 
-use super::conditions::{self, BadStatus, Row};
+use super::conditions::{self, BadStatus, Row, STANDARD};
 use super::moment::Moment;
 use super::phase::Phase;
 use super::resource::Resource;
@@ -59,6 +59,9 @@ pub fn reported(object: &Object, report: &Report, moment: &Moment) -> Value {
 
 /// The status with one condition set.
 ///
+/// The generation of a standard condition is that of the last report, whoever sets the condition: phase,
+/// back-off and the next run follow from it. Any other is for a generation that there has been.
+///
 /// # Errors
 /// `status` is not one a condition can have; nothing changes.
 pub fn conditioned(
@@ -70,8 +73,12 @@ pub fn conditioned(
     now: Timestamp,
 ) -> Result<Value, BadStatus> {
     let is = conditions::parse_status(status)?;
-    let condition =
-        Condition::new(kind, is, reason, message).observed(observed_generation.unwrap_or_default());
+    let observed = if STANDARD.contains(&kind) {
+        condition::find(object.status(), kind).and_then(|it| it.observed_generation).unwrap_or_default()
+    } else {
+        observed_generation.unwrap_or_default().clamp(0, object.generation().max(0))
+    };
+    let condition = Condition::new(kind, is, reason, message).observed(observed);
     let mut status = Resource(object).status_map();
     conditions::set(&mut status, condition, now);
     Ok(Value::Object(status))

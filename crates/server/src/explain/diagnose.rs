@@ -42,6 +42,7 @@ const LADDER: &[Rung] = &[
     blocked::waiting_for_others,
     working::failed_for_good,
     working::failing,
+    working::held,
     working::not_looked_at,
     working::running,
     working::in_progress,

@@ -28,6 +28,8 @@ pub struct Facts {
     pub events: Vec<Told>,
     /// The engine's items about it.
     pub items: Vec<Item>,
+    /// The host that has it, if it is a resource of a remote worker.
+    pub holder: Option<Holder>,
     /// Whether it is a claim. Then `service` is about its managed resource.
     pub is_claim: bool,
     /// The reconcilers that work on it, if it is an entry of the inventory.
@@ -125,6 +127,17 @@ pub struct Item {
     pub state: ItemState,
 }
 
+/// A host of a remote worker that has the object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Whose host.
+    pub worker: String,
+    /// Which.
+    pub host: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Told {
@@ -152,6 +165,7 @@ impl Facts {
             related: Vec::new(),
             events: Vec::new(),
             items: Vec::new(),
+            holder: None,
             is_claim: false,
             components: Vec::new(),
         }

@@ -19,7 +19,7 @@ mod working;
 mod tests;
 
 pub use explanation::{Explanation, Link};
-pub use facts::{Definition, Facts, Item, Related, Relation, Service, State, Told};
+pub use facts::{Definition, Facts, Holder, Item, Related, Relation, Service, State, Told};
 pub use fleet::{Component, Dependency};
 pub use words::span;
 

@@ -3,10 +3,14 @@
 use concert_controllers::managed::vocabulary::{condition, reason};
 use concert_engine::Phase;
 use concert_model::condition::{self as conditions, Status};
+use concert_model::no8s::Resource;
 
 use super::diagnose::Finding;
 use super::facts::{Facts, Item};
 use super::words::{because, circumstances, quote, span, within};
+
+/// Why `Ready` of a resource is unknown while a worker is at it.
+const STARTED: &str = "ReconcileStarted";
 
 pub(super) fn failed_for_good(facts: &Facts) -> Option<Finding> {
     let item = facts.items.iter().find(|it| it.state.phase == Phase::Terminal)?;
@@ -26,6 +30,22 @@ pub(super) fn failing(facts: &Facts) -> Option<Finding> {
     let is_failure = backing_off.is_some_and(|it| it.state.attempt > 0);
     let what = failure.or(told.filter(|_| is_failure))?;
     Some(Finding::as_it_is(facts, format!("{}{}", quote(&what), circumstances(facts))))
+}
+
+/// A host elsewhere has it, and has not said yet how that ended. It may as well be stuck.
+pub(super) fn held(facts: &Facts) -> Option<Finding> {
+    let holder = facts.holder.as_ref()?;
+    if facts.is_ready() && !Resource(&facts.object).is_changed() {
+        return None;
+    }
+    let time = span(facts.now.duration_since(holder.since).unsigned_abs());
+    let said = because(Resource(&facts.object).message().unwrap_or_default());
+    Some(Finding::not_ready(format!(
+        "host {} of worker {} has been working on it for {time}, since {}{said}",
+        quote(&holder.host),
+        quote(&holder.worker),
+        concert_model::time::seconds(holder.since)
+    )))
 }
 
 /// Something was changed that nobody has seen yet.
@@ -58,7 +78,8 @@ fn stage(facts: &Facts) -> String {
 
 /// Nobody has finished with it even once.
 pub(super) fn running(facts: &Facts) -> Option<Finding> {
-    if facts.readiness().is_some() {
+    // Who began has not finished: all that its condition says is that it began.
+    if facts.readiness().is_some_and(|it| it.reason != STARTED) {
         return None;
     }
     let item = facts.item()?;

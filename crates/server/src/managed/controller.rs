@@ -10,13 +10,14 @@ use concert_controllers::managed::metrics::Metrics;
 use concert_controllers::managed::registry::{Parts, Rank, Registry, Settings};
 use concert_engine::leader::{Duty, State};
 use concert_engine::{Authority, Engine, OnExit, Shutdown, Spawn, Tasks, TokioSpawn, Watched};
-use concert_store::Clock;
+use concert_store::{Clock, Store};
 use prometheus_client::registry::Registry as Numbers;
 use tracing::instrument::WithSubscriber;
 use tracing::{Dispatch, info};
 
 use crate::admin::{self, Listener, Probes, Readiness};
 use crate::config;
+use crate::upkeep::Upkeep;
 
 use super::config::ControllerConfig;
 use super::duty::Reconciling;
@@ -37,6 +38,7 @@ pub struct Controller {
 
 /// A managed reconciler that runs.
 pub struct Running {
+    store: Arc<dyn Store>,
     tasks: Tasks,
     /// Asks the election to end its duty and to give the lease free.
     retire: Shutdown,
@@ -101,8 +103,11 @@ impl Controller {
         let state = candidate.as_ref().map(concert_engine::leader::Election::state);
         let numbers = numbers(&options, &parts, &opened, state.as_ref());
         let objects = options.has_objects.then_some(dial);
-        let duty = Arc::new(Reconciling::new(parts, declarations, objects, options.patience));
+        let duty = Reconciling::new(parts, declarations, objects, options.patience)
+            .keeping(opened.own.map(Upkeep::new));
+        let duty = Arc::new(duty);
         let running = Running {
+            store: opened.store,
             retire: tasks.shutdown().child(),
             tasks,
             duty,
@@ -159,6 +164,11 @@ impl Running {
     /// Whether it reconciles: it leads, or needs not.
     pub fn is_working(&self) -> bool {
         self.duty.registry().is_some()
+    }
+
+    /// Where the objects are that it works on: the only way to those of a store in memory.
+    pub fn store(&self) -> Arc<dyn Store> {
+        self.store.clone()
     }
 
     /// The providers and controllers, while it reconciles.

@@ -12,6 +12,7 @@ use tracing::error;
 
 use super::objects::{self, Surroundings};
 use super::provider::Dial;
+use crate::upkeep::Upkeep;
 
 /// The registry of managed resources, while this process leads.
 pub(crate) struct Reconciling {
@@ -20,6 +21,8 @@ pub(crate) struct Reconciling {
     /// The way to providers that are declared as objects; none if those are not looked at.
     objects: Option<Dial>,
     patience: Duration,
+    /// Of the store, where nobody else sees to it.
+    upkeep: Option<Upkeep>,
     live: Mutex<Option<Live>>,
 }
 
@@ -40,7 +43,12 @@ impl Reconciling {
         objects: Option<Dial>,
         patience: Duration,
     ) -> Self {
-        Self { parts, declarations, objects, patience, live: Mutex::default() }
+        Self { parts, declarations, objects, patience, upkeep: None, live: Mutex::default() }
+    }
+
+    /// The same, with the upkeep of a store that nobody else looks after.
+    pub fn keeping(self, upkeep: Option<Upkeep>) -> Self {
+        Self { upkeep, ..self }
     }
 
     /// What runs, if anything does.
@@ -75,6 +83,9 @@ impl Duty for Reconciling {
             let surroundings = Surroundings { registry: registry.clone(), dial: dial.clone(), declared };
             objects::start(surroundings, &Parts { tasks: gate.clone(), ..parts.clone() });
         }
+        if let Some(upkeep) = &self.upkeep {
+            upkeep.begin(&parts);
+        }
         let claims = claims::registry::start(parts);
         let claims = claims.inspect_err(|error| error!(%error, "cannot look after claims")).ok();
         *self.live() = Some(Live { registry, claims, tasks, gate });
@@ -91,6 +102,9 @@ impl Duty for Reconciling {
             claims.stop(patience).await;
         }
         live.registry.stop(patience).await;
+        if let Some(upkeep) = &self.upkeep {
+            upkeep.end(patience).await;
+        }
         live.tasks.stop(patience).await;
         *self.live() = None;
     }

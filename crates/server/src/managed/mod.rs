@@ -31,6 +31,7 @@
 //! Logs go to whatever `tracing` subscriber the program has installed, or to the one of
 //! [`Options::with_logger`].
 
+pub(crate) mod claimed;
 pub mod config;
 mod controller;
 mod duty;

@@ -9,13 +9,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use concert_controllers::managed::registry::claims::Charge;
-use concert_controllers::managed::registry::{Parts, Rank, Registry};
+use concert_controllers::managed::registry::{Declaration, Parts, Rank, Registry};
 use concert_engine::source::except_status;
 use concert_engine::{Controller, Failure, Objects, OnExit, Outcome, Reconciler, Request};
 use concert_model::condition::{self, Condition, Status};
-use concert_model::{GroupKind, Object, ObjectKey};
+use concert_model::{Encoded, GroupKind, Object, ObjectKey};
 use concert_provider::{Handshake, Protocol};
-use concert_store::{By, Clock, Error, Query, Store};
+use concert_store::{By, Clock, Error, PageRequest, Query, Store};
 use serde_json::{Map, Value, json};
 use tracing::{info, warn};
 
@@ -167,9 +167,7 @@ impl Providers {
         }
         self.remove(&name).await;
         let Surroundings { registry, dial, .. } = &self.surroundings;
-        let since = object.created_at().unwrap_or_else(|| self.clock.now());
-        let declaration =
-            declaration(&config, Rank::Declared(since), dial).map_err(|error| invalid(error.to_string()))?;
+        let declaration = declared(object, &config, dial, &*self.clock).map_err(invalid)?;
         registry
             .add(declaration)
             .map_err(|error| Refusal { reason: NAME_TAKEN, message: error.to_string() })?;
@@ -261,6 +259,42 @@ impl Providers {
     fn added(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, ProviderConfig>> {
         self.added.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// All that objects declare, whose names are not `taken`; the others with what is wrong with them. None where
+/// there is no such kind.
+///
+/// # Errors
+/// Any of the store's.
+pub(super) async fn all(
+    store: &dyn Store,
+    clock: &dyn Clock,
+    dial: &Dial,
+    taken: &BTreeSet<Arc<str>>,
+) -> Result<Vec<Result<Declaration, String>>, Error> {
+    let page = match store.list(&Query::all(kind()), &PageRequest::whole()).await {
+        Ok(page) => page,
+        Err(Error::UnknownKind { .. }) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let objects = page.items.iter().map(Encoded::decode);
+    let ours = objects.filter(|it| it.deleted_at().is_none() && !taken.contains(it.name()));
+    let one = |object: Object| {
+        let found = read(&object).and_then(|config| declared(&object, &config, dial, clock));
+        found.map_err(|why| format!("provider {}: {why}", object.name()))
+    };
+    Ok(ours.map(one).collect())
+}
+
+/// What the registry needs to know of a provider that an object declares.
+fn declared(
+    object: &Object,
+    config: &ProviderConfig,
+    dial: &Dial,
+    clock: &dyn Clock,
+) -> Result<Declaration, String> {
+    let since = object.created_at().unwrap_or_else(|| clock.now());
+    declaration(config, Rank::Declared(since), dial).map_err(|error| error.to_string())
 }
 
 /// The configuration that an object stands for.

@@ -4,21 +4,24 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use concert_controllers::claims::registry::{self, decide::Cast};
 use concert_controllers::managed::config::Configurations;
 use concert_controllers::managed::plan::Planner;
 use concert_controllers::managed::registry::claims::{Charge, Claims, Known, State, claims};
-use concert_controllers::managed::registry::{Rank, Registry, Settings, rules};
-use concert_engine::{Tasks, TokioSpawn};
+use concert_controllers::managed::registry::{Declaration, Rank, Registry, Settings, rules};
+use concert_engine::{Failure, Tasks, TokioSpawn};
 use concert_model::{Object, Timestamp};
 use concert_provider::{Call, Change, Connector, PlanAction};
 use concert_store::{Clock, Store};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::claimed::{self, Asking};
 use super::config::ControllerConfig;
 use super::error::Error;
 use super::options::Options;
-use super::provider;
+use super::{objects, provider};
 
 /// How long a provider may take to introduce itself, and to answer for one object.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -39,6 +42,9 @@ pub struct Planned {
     pub name: String,
     /// Field by field.
     pub changes: Vec<FieldChange>,
+    /// Fields whose values are not to be shown, whether the provider could be asked or not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub sensitive: Vec<String>,
     /// A sentence, where there is more to say.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
@@ -52,7 +58,7 @@ pub enum Action {
     Create,
     /// It is changed in place.
     Update,
-    /// It is removed and another one made.
+    /// It would have to be made anew, which is not done: the change would be refused.
     Replace,
     /// It is removed.
     Delete,
@@ -88,7 +94,6 @@ pub async fn plan(
     objects: Vec<Object>,
 ) -> Result<Vec<Planned>, Error> {
     config.check()?;
-    let dial = options.dial();
     let tasks = Tasks::new(Arc::new(TokioSpawn::current()), options.clock.clone());
     let store = options.storage.open(&options.clock, &options.chance, &tasks).await?.store;
     let configurations = Configurations::new(store.clone(), options.clock.clone(), crate::config::variable);
@@ -98,11 +103,12 @@ pub async fn plan(
         configurations: Arc::new(configurations),
         connectors: BTreeMap::new(),
         claims: Claims::default(),
+        concert: Cast::default(),
         down: Vec::new(),
     };
+    desk.read_definitions().await;
     let mut known = Vec::new();
-    for provider in &config.providers {
-        let declaration = provider::declaration(provider, Rank::Configured(0), &dial)?;
+    for declaration in desk.declarations(config, options).await? {
         let state = match declaration.connector.handshake(&Call::within(TIMEOUT)).await {
             Ok(handshake) => State::Up { handshake: Arc::new(handshake), epoch: 1 },
             Err(error) => {
@@ -116,7 +122,7 @@ pub async fn plan(
     desk.claims = claims(known.iter().map(|(name, it)| (name, it)));
     let mut all = Vec::with_capacity(objects.len());
     for object in objects {
-        all.push(desk.one(object).await);
+        all.push(desk.plan(&object).await);
     }
     tasks.stop(Duration::from_secs(1)).await;
     Ok(all)
@@ -129,17 +135,72 @@ struct Desk {
     configurations: Arc<Configurations>,
     connectors: BTreeMap<Arc<str>, Arc<dyn Connector>>,
     claims: Claims,
+    /// Who plays for claims.
+    concert: Cast,
     /// Who does not answer, and why.
     down: Vec<String>,
 }
 
+#[async_trait]
+impl Asking for Desk {
+    async fn one(&self, object: &Object) -> Option<Planned> {
+        Some(self.managed(object).await)
+    }
+}
+
 impl Desk {
-    async fn one(&self, object: Object) -> Planned {
-        let answer = match self.find(&object) {
-            Ok(asked) => asked.ask(&object, self.clock.now()).await,
+    /// Who is declared, by the configuration and by objects; who comes first keeps what two claim.
+    async fn declarations(
+        &mut self,
+        config: &ControllerConfig,
+        options: &Options,
+    ) -> Result<Vec<Declaration>, Error> {
+        let (dial, providers) = (options.dial(), config.providers.iter().enumerate());
+        let configured =
+            providers.map(|(place, it)| provider::declaration(it, Rank::Configured(place), &dial));
+        let mut all = configured.collect::<Result<Vec<_>, _>>()?;
+        if options.has_objects {
+            let taken = all.iter().map(|it| it.name.clone()).collect();
+            // They only add kinds to what the configuration has, so the rest can be planned without them.
+            match objects::all(&*self.store, &*self.clock, &dial, &taken).await {
+                Ok(found) => found.into_iter().for_each(|declared| match declared {
+                    Ok(declaration) => all.push(declaration),
+                    Err(why) => self.down.push(why),
+                }),
+                Err(error) => self.down.push(format!("Provider objects: {error}")),
+            }
+        }
+        all.sort_by(|one, other| (&one.rank, &one.name).cmp(&(&other.rank, &other.name)));
+        Ok(all)
+    }
+
+    /// Finds out who plays for claims. Without leave to read that, managed resources can be planned all the
+    /// same.
+    async fn read_definitions(&mut self) {
+        match registry::read(&*self.store).await {
+            Ok(cast) => self.concert = cast,
+            Err(error) => self.down.push(format!("claim definitions: {}", Failure::from_error(&error))),
+        }
+    }
+
+    /// What would become of a claim, or of a managed resource.
+    async fn plan(&self, object: &Object) -> Planned {
+        let ensemble = object.gvk().ok().and_then(|it| self.concert.ensemble_of(&it.group_kind));
+        match ensemble {
+            Some(ensemble) => claimed::plan(self, &*self.store, &ensemble, object).await,
+            None => self.managed(object).await,
+        }
+    }
+
+    /// Also says of a kind that nobody serves it, and who does not answer.
+    async fn managed(&self, object: &Object) -> Planned {
+        let answer = match self.find(object) {
+            Ok(asked) => asked.ask(object, self.clock.now()).await,
             Err(why) => Err(why),
         };
-        planned(&object, answer)
+        let kind = object.gvk().map(|it| it.group_kind);
+        let charge = kind.ok().and_then(|kind| self.claims.kinds.get(&kind));
+        planned(object, answer, charge)
     }
 
     fn find(&self, object: &Object) -> Result<Asked, String> {
@@ -166,16 +227,16 @@ pub(crate) struct Live {
     pub configurations: Arc<Configurations>,
 }
 
-impl Live {
-    /// What would be done about `object`; none if it is not for a provider to say.
-    pub async fn one(&self, object: &Object) -> Option<Planned> {
+#[async_trait]
+impl Asking for Live {
+    async fn one(&self, object: &Object) -> Option<Planned> {
         let kind = object.gvk().ok()?.group_kind;
         let (connector, charge) = self.registry.in_charge_of(&kind)?;
         let answer = match Asked::new(&charge, &connector, &self.store, &self.configurations) {
             Some(asked) => asked.ask(object, self.clock.now()).await,
             None => Err("its provider has not answered yet".to_owned()),
         };
-        Some(planned(object, answer))
+        Some(planned(object, answer, Some(&charge)))
     }
 }
 
@@ -207,7 +268,11 @@ impl Asked {
     }
 }
 
-fn planned(object: &Object, answer: Answer) -> Planned {
+fn planned(object: &Object, answer: Answer, charge: Option<&Charge>) -> Planned {
+    let sensitive = match charge {
+        Some(Charge::Managed { served, .. }) => served.sensitive.clone(),
+        _ => Vec::new(),
+    };
     let (action, changes, reason) = answer.unwrap_or_else(|why| (Action::Unknown, Vec::new(), why));
     Planned {
         action,
@@ -216,6 +281,7 @@ fn planned(object: &Object, answer: Answer) -> Planned {
         namespace: object.namespace().to_owned(),
         name: object.name().to_owned(),
         changes,
+        sensitive,
         reason,
     }
 }

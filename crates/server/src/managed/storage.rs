@@ -26,7 +26,8 @@ pub enum Storage {
     File(PathBuf),
     /// In memory: gone with the process.
     Memory,
-    /// In a store that is open already.
+    /// In a store that is open already. Who opened one of ours collects what nobody owns and compacts its
+    /// past; for the others here that is done.
     Given {
         /// The store.
         store: Arc<dyn Store>,
@@ -47,6 +48,8 @@ pub(super) struct Opened {
     pub store: Arc<dyn Store>,
     pub work: Option<Arc<dyn Work>>,
     pub requests: Option<Requests>,
+    /// The same store if it was opened for this process alone: nobody else looks after it.
+    pub own: Option<Local>,
 }
 
 impl Storage {
@@ -59,7 +62,7 @@ impl Storage {
     ) -> Result<Opened, Error> {
         match self {
             Storage::Given { store, work } => {
-                Ok(Opened { store: store.clone(), work: work.clone(), requests: None })
+                Ok(Opened { store: store.clone(), work: work.clone(), requests: None, own: None })
             }
             Storage::Memory => local(Arc::new(Memory::new()), Config::new(clock.clone(), chance.fork())),
             Storage::File(path) => file(path, clock, chance),
@@ -71,7 +74,7 @@ impl Storage {
                 let config = kubernetes::Config::new(clock.clone(), spawn);
                 let store = Kubernetes::connect(&connect, config).await.map_err(Error::store)?;
                 let requests = Some(store.requests().clone());
-                Ok(Opened { store: Arc::new(store), work: None, requests })
+                Ok(Opened { store: Arc::new(store), work: None, requests, own: None })
             }
         }
     }
@@ -84,6 +87,7 @@ fn file(path: &Path, clock: &Arc<dyn Clock>, chance: &Chance) -> Result<Opened, 
 }
 
 fn local(backend: Arc<dyn Backend>, config: Config) -> Result<Opened, Error> {
-    let store = Arc::new(Local::open(backend, config).map_err(Error::store)?);
-    Ok(Opened { store: store.clone(), work: Some(store), requests: None })
+    let own = Local::open(backend, config).map_err(Error::store)?;
+    let store = Arc::new(own.clone());
+    Ok(Opened { store: store.clone(), work: Some(store), requests: None, own: Some(own) })
 }

@@ -12,14 +12,19 @@ use concert_controllers::managed::registry::Parts;
 use concert_controllers::managed::registry::claims::Charge;
 use concert_engine::Engine;
 use concert_engine::controller::stored;
+use concert_engine::workers::Board;
+use concert_model::no8s::{self, Resource};
 use concert_model::{FieldSelector, GroupKind, GroupVersionKind, Object, ObjectKey};
 use concert_store::{Clock, Error, Local, PageRequest, Query, Store};
 use serde_json::Value;
 
 use crate::config;
-use crate::explain::{Definition, Explanation, Facts, Item, Related, Relation, Service, Told, explain};
-use crate::managed::Reconciling;
+use crate::explain::{
+    Definition, Explanation, Facts, Holder, Item, Related, Relation, Service, Told, explain,
+};
+use crate::managed::claimed::Asking as _;
 use crate::managed::plan::{Live, Planned};
+use crate::managed::{self, Reconciling};
 
 use super::claimed;
 use super::mothership::Mothership;
@@ -35,10 +40,17 @@ pub(super) struct Knowledge {
     clock: Arc<dyn Clock>,
     configurations: Arc<Configurations>,
     mothership: Mothership,
+    board: Board,
 }
 
 impl Knowledge {
-    pub fn new(store: &Local, duty: &Arc<Reconciling>, parts: &Parts, mothership: &Mothership) -> Self {
+    pub fn new(
+        store: &Local,
+        duty: &Arc<Reconciling>,
+        parts: &Parts,
+        mothership: &Mothership,
+        board: &Board,
+    ) -> Self {
         let shared = parts.store.clone();
         let configurations = Configurations::new(shared, parts.clock.clone(), config::variable);
         Self {
@@ -48,6 +60,7 @@ impl Knowledge {
             clock: parts.clock.clone(),
             configurations: Arc::new(configurations),
             mothership: mothership.clone(),
+            board: board.clone(),
         }
     }
 
@@ -64,6 +77,7 @@ impl Knowledge {
         }
         facts.events = self.events(key, &facts.object).await?;
         facts.items = self.items(key).await?;
+        facts.holder = self.holder(&facts.object);
         if key.kind == concert_model::inventory::names::entry_kind() {
             facts.components = self.mothership.components(&key.name).await?;
         }
@@ -79,7 +93,7 @@ impl Knowledge {
         for object in objects {
             let ensemble = object.gvk().ok().and_then(|it| self.ensemble_of(&it.group_kind));
             plans.push(match ensemble {
-                Some(ensemble) => Some(claimed::plan(&live, &ensemble, object).await),
+                Some(ensemble) => Some(managed::claimed::plan(&live, &self.store, &ensemble, object).await),
                 None => live.one(object).await,
             });
         }
@@ -202,6 +216,15 @@ impl Knowledge {
             items.extend(state.map(|state| Item { controller: controller.name.to_string(), state }));
         }
         Ok(items)
+    }
+
+    /// The host that has a resource. Where replicas share the work, only the one that lends knows.
+    fn holder(&self, object: &Object) -> Option<Holder> {
+        let kind = object.gvk().ok()?.group_kind;
+        let id = Resource(object).id().filter(|_| no8s::is_ours(&kind.group))?;
+        let (worker, leased) = self.board.holder(&id.to_string())?;
+        let (worker, host) = (worker.to_string(), leased.host.to_string());
+        Some(Holder { worker, host, since: leased.since_time })
     }
 
     async fn find(&self, key: &ObjectKey) -> Result<Option<Object>, Error> {

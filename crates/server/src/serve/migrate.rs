@@ -1,8 +1,10 @@
-//! `concert migrate-store`: from the file of a folder into a database.
+//! `concert migrate-store`: from the file of a folder into a database; and `concert advance-store`, after a copy of
+//! the database was put back.
 
 use std::path::Path;
 use std::sync::Arc;
 
+use concert_model::Revision;
 use concert_store::backend::transfer::Moved;
 use concert_store::backend::{Sqlite, sqlite};
 use concert_store::seal::Keyring;
@@ -44,4 +46,15 @@ pub fn migrate(data_dir: &Path, storage: &Storage) -> Result<Moved, Error> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::store)?;
     runtime.block_on(store.verify()).map_err(Error::store)?;
     Ok(moved)
+}
+
+/// Moves all numbers of the store in a database far ahead, after a copy of the database was put back. Returns the
+/// newest revision from then on.
+///
+/// # Errors
+/// [`Error::Store`] when no database was named or it cannot be written, [`Error::Database`].
+pub fn advance(storage: &Storage) -> Result<Revision, Error> {
+    let Storage::Database(address, _) = storage else { return Err(Error::store("no database was named")) };
+    let (clock, chance): (Arc<dyn Clock>, _) = (Arc::new(SystemClock::new()), Chance::from_system());
+    connect(address, &clock, &chance)?.move_ahead().map_err(Error::store)
 }

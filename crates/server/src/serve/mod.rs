@@ -33,7 +33,7 @@ pub use data::{DataFolder, Entry};
 pub use error::Error;
 pub use logins::{Logins, Secrets};
 pub use members::Sharing;
-pub use migrate::migrate;
+pub use migrate::{advance, migrate};
 pub use only::{Elsewhere, Only};
 pub use run::{Plane, Running};
 pub use storage::{Storage, StoreUrl};

@@ -17,6 +17,7 @@ use tracing::{error, info};
 use super::error::Error;
 use super::hands::PATIENCE;
 use super::mothership::Mothership;
+use crate::upkeep;
 
 /// The share that lending goes with: requests of remote workers go to whoever holds it.
 pub(super) const LENDING: &str = "concert/lending";
@@ -77,18 +78,7 @@ impl Post for Collecting {
     }
 
     fn begin(&self, fence: Option<Fence>) -> Result<(), Error> {
-        let kinds = self.store.clone();
-        let collector = gc::start(gc::Parts {
-            engine: self.parts.engine.clone(),
-            store: self.parts.store.clone(),
-            clock: self.parts.clock.clone(),
-            chance: self.parts.chance.fork(),
-            tasks: self.parts.tasks.clone(),
-            kinds: Arc::new(move || kinds.kinds()),
-            settings: gc::Settings::default(),
-            fence,
-        });
-        let collector = collector.map_err(Error::store)?;
+        let collector = upkeep::collect(&self.store, &self.parts, fence).map_err(Error::store)?;
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(collector);
         Ok(())
     }

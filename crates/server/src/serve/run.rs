@@ -1,6 +1,7 @@
 //! The whole: what starts in which order, and stops in which.
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use concert_controllers::managed::event::StoreRecorder;
 use concert_controllers::managed::metrics::Metrics;
 use concert_controllers::managed::registry::{Parts, Rank, Settings};
 use concert_engine::workers::Board;
-use concert_engine::{Authority, Engine, OnExit, Shutdown, Tasks, TokioSpawn};
+use concert_engine::{Authority, Engine, Shutdown, Tasks, TokioSpawn};
 use concert_model::inventory::names;
 use concert_model::{GroupKind, Object};
 use concert_store::{By, Chance, Clock, Events, Local, Part, Query, Store, SystemClock};
@@ -41,13 +42,15 @@ use super::workers::Workers;
 use crate::admin::{self, Listener, Probes, Readiness};
 use crate::config;
 use crate::managed::{self, Dial, Reconciling, provider};
+use crate::upkeep;
 
 /// What starts and stops everything calls itself in the history of objects.
 const ACTOR: &str = "concert";
-/// How often the past is tidied up.
-const TIDY_EVERY: Duration = Duration::from_secs(30);
 /// What listeners may take beyond it.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
+/// How long a shared store may be out of reach before requests are better sent to another replica: longer than
+/// a connection takes that was cut and is made again.
+const CUT_OFF_MAX: Duration = Duration::from_secs(3);
 /// The kind of providers that are declared as objects.
 const PROVIDERS: &str = include_str!("../../../../deploy/crds/providers.yaml");
 /// The kind that says which kinds play together for a claim.
@@ -70,6 +73,8 @@ pub struct Running {
     tasks: Tasks,
     leading: Tasks,
     serving: Tasks,
+    /// Whether it is about to stop.
+    leaving: Shutdown,
     api: Api,
     hands: Arc<Hands>,
     workers: Workers,
@@ -77,6 +82,7 @@ pub struct Running {
     ids: Ids,
     address: SocketAddr,
     admin: Option<SocketAddr>,
+    first_way_in: Option<PathBuf>,
     store: Local,
 }
 
@@ -118,7 +124,7 @@ impl Plane {
         let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
         define(&store, config.only).await?;
         let keys = config.logins.keys(&folder, &chance)?;
-        let gate = way_in.guard(&folder, &store, &clock, &chance, &keys).await?;
+        let (gate, first_way_in) = way_in.guard(&folder, &store, &clock, &chance, &keys).await?;
 
         let parts = parts(&config, &store, &clock, &chance, &tasks);
         let duty = Arc::new(Reconciling::new(parts.clone(), declarations, Some(dial), PATIENCE));
@@ -184,7 +190,7 @@ impl Plane {
             gate,
             clock: clock.clone(),
             chance: chance.fork(),
-            extensions: Arc::new(Knowledge::new(&store, &duty, &parts, &mothership)),
+            extensions: Arc::new(Knowledge::new(&store, &duty, &parts, &mothership, &board)),
             audit,
             limits: kube::Limits::default(),
             store: store.clone(),
@@ -208,27 +214,27 @@ impl Plane {
         Copying { site, entry, hands: hands.clone() }.serve(&serving);
         info!(what = "api", %address, "serving");
         let at = admin.as_ref().map(Listener::address);
-        let running =
-            Running { tasks, leading, serving, api, hands, workers, hosts, ids, address, admin: at, store };
+        let leaving = Shutdown::new();
+        let running = Running {
+            tasks,
+            leading,
+            serving,
+            leaving,
+            api,
+            hands,
+            workers,
+            hosts,
+            ids,
+            address,
+            admin: at,
+            first_way_in,
+            store,
+        };
         if let Some(admin) = admin {
             let router = admin::probes(running.probes()).merge(admin::metrics(Arc::new(numbers)));
             admin.serve("admin", router, &running.tasks);
         }
         Ok(running)
-    }
-
-    /// Starts, runs until `shutdown` or until something dies that nothing works without, and stops.
-    ///
-    /// # Errors
-    /// As [`Plane::start`].
-    pub async fn run(self, shutdown: &Shutdown) -> Result<(), Error> {
-        let running = self.start().await?;
-        tokio::select! {
-            () = shutdown.requested() => {}
-            () = running.died() => {}
-        }
-        running.stop().await;
-        Ok(())
     }
 }
 
@@ -241,6 +247,21 @@ impl Running {
     /// Where metrics and probes are.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin
+    }
+
+    /// The administrator's kubeconfig, if this start issued the token in it: whoever started it is to be
+    /// told, once.
+    pub fn first_way_in(&self) -> Option<&Path> {
+        self.first_way_in.as_deref()
+    }
+
+    /// Runs until `shutdown` or until something dies that nothing works without, and stops.
+    pub async fn run(self, shutdown: &Shutdown) {
+        tokio::select! {
+            () = shutdown.requested() => {}
+            () = self.died() => {}
+        }
+        self.stop().await;
     }
 
     /// What it keeps.
@@ -257,6 +278,9 @@ impl Running {
     /// end, then controllers stop, then the store closes.
     pub async fn stop(self) {
         info!("stopping");
+        // Whoever sends requests here sends the next ones elsewhere, while these are still answered.
+        self.leaving.request();
+        self.api.leave();
         self.hosts.stop(plugins::PATIENCE + LAST_PATIENCE).await;
         if self.store.is_shared() {
             // Hands over to the other replicas what this one has, after what is under way, and serves on
@@ -274,15 +298,29 @@ impl Running {
 
     fn probes(&self) -> Probes {
         let (root, hands) = (self.tasks.root().clone(), self.hands.clone());
-        let is_shared = self.store.is_shared();
+        let (store, leaving) = (self.store.clone(), self.leaving.clone());
         Probes {
             is_alive: Arc::new(move || !root.is_requested()),
-            // Where the store is shared another replica may reconcile; this one serves as well as that.
-            readiness: Arc::new(move || match is_shared || hands.is_ready() {
-                true => Readiness::Ready,
-                false => Readiness::NotReady(vec!["starting".into()]),
+            readiness: Arc::new(move || {
+                // Where the store is shared another replica may reconcile; this one serves as well as that.
+                let is_at_work = store.is_shared() || hands.is_ready();
+                readiness(is_at_work, leaving.is_requested(), store.cut_off_for())
             }),
         }
+    }
+}
+
+/// Whether requests are well placed here.
+fn readiness(is_at_work: bool, is_leaving: bool, cut_off: Option<Duration>) -> Readiness {
+    if is_leaving {
+        return Readiness::NotReady(vec!["stopping".into()]);
+    }
+    if let Some(since) = cut_off.filter(|it| *it > CUT_OFF_MAX) {
+        return Readiness::NotReady(vec![format!("the store has not answered for {} s", since.as_secs())]);
+    }
+    match is_at_work {
+        true => Readiness::Ready,
+        false => Readiness::NotReady(vec!["starting".into()]),
     }
 }
 
@@ -359,19 +397,12 @@ fn numbers(parts: &Parts, workers: &Workers, mothership: &Mothership) -> Numbers
     numbers
 }
 
-/// Compacts and forgets, again and again.
+/// Compacts and forgets, tokens that have expired among it, again and again.
 fn tidy(store: &Local, clock: &Arc<dyn Clock>, tasks: &Tasks) {
-    let (store, clock, shutdown) = (store.clone(), clock.clone(), tasks.shutdown().clone());
-    tasks.spawn("tidy", OnExit::Stop, async move {
-        loop {
-            tokio::select! {
-                biased;
-                () = shutdown.requested() => return,
-                () = clock.sleep(TIDY_EVERY) => {}
-            }
-            if let Err(error) = store.maintain(&Default::default()).await {
-                warn!(%error, "cannot tidy up the store");
-            }
+    let (swept, time) = (store.clone(), clock.clone());
+    upkeep::tidy(store, clock, tasks, move || {
+        let (store, clock) = (swept.clone(), time.clone());
+        async move {
             if let Err(error) = auth::sweep(&store, &*clock, &By::actor(ACTOR).because("expired")).await {
                 warn!(%error, "cannot remove tokens that have expired");
             }
@@ -400,5 +431,26 @@ impl Running {
     /// [`Error::Store`].
     pub async fn watch(&self, kind: GroupKind) -> Result<Events, Error> {
         self.store.watch(&Query::all(kind), None).await.map_err(Error::store)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_is_ready_while_it_hears_of_the_others_and_stays() {
+        let seconds = Duration::from_secs;
+        let not_ready = |what: &str| Readiness::NotReady(vec![what.to_owned()]);
+        assert_eq!(readiness(true, false, None), Readiness::Ready);
+        assert_eq!(
+            readiness(true, false, Some(seconds(1))),
+            Readiness::Ready,
+            "a cut connection is made again"
+        );
+        let silent = not_ready("the store has not answered for 12 s");
+        assert_eq!(readiness(true, false, Some(seconds(12))), silent);
+        assert_eq!(readiness(true, true, None), not_ready("stopping"));
+        assert_eq!(readiness(false, false, None), not_ready("starting"));
     }
 }

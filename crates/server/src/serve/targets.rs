@@ -44,10 +44,9 @@ impl Reach for Kubeconfigs {
         let config = read(text)?;
         check_host(&host(&config)?).await?;
         let config = kube::Config::from_custom_kubeconfig(config, &KubeConfigOptions::default()).await;
-        let mut config = config.map_err(|_| Unreachable::Useless("its parts do not fit together"))?;
-        // What may be sent again is for the store to decide.
-        config.default_retry = false;
-        let client = kube::Client::try_from(config);
+        let config = config.map_err(|_| Unreachable::Useless("its parts do not fit together"))?;
+        // What the name leads to may be another place by the time of the connection.
+        let client = kubernetes::careful(&config);
         let client = client.map_err(|_| Unreachable::Useless("its certificates cannot be used"))?;
         let tasks = self.tasks.clone();
         let spawn: kubernetes::Spawn = Arc::new(move |name: &str, task| tasks.spawn(name, OnExit::Log, task));
@@ -146,7 +145,7 @@ async fn check_host((host, port): &(String, u16)) -> Result<(), Unreachable> {
         return if is_refused(address) { Err(refused()) } else { Ok(()) };
     }
     let found = tokio::net::lookup_host((host.as_str(), *port)).await;
-    let mut found = found.map_err(|_| Unreachable::Useless("the name of the server leads nowhere"))?;
+    let mut found = found.map_err(|_| Unreachable::Lost("the name of the server leads nowhere now"))?;
     if found.any(|it| is_refused(it.ip())) { Err(refused()) } else { Ok(()) }
 }
 
@@ -204,6 +203,12 @@ mod tests {
         let fine = config("server: 'https://127.0.0.1:6443'", "");
         assert_eq!(host(&read(&fine).unwrap()).unwrap(), ("127.0.0.1".into(), 6443));
         assert!(check_host(&("127.0.0.1".into(), 6443)).await.is_ok());
+    }
+
+    #[tokio::test]
+    async fn r7_a_name_that_nobody_knows_now_may_be_known_later() {
+        let judged = check_host(&("cluster.invalid".into(), 6443)).await;
+        assert!(matches!(judged, Err(Unreachable::Lost(_))), "{judged:?}");
     }
 
     #[tokio::test]

@@ -1,13 +1,14 @@
 //! How clients get in: the listener, its certificates, the first token, and the kubeconfig that has both.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use concert_api::auth::{Gate, Keys, bootstrap, ensure_roles, issue_for_administrator};
 use concert_api::listen::tls::{Certificates, Source, names_for};
 use concert_api::listen::{self, Listener, Security};
 use concert_store::{By, Chance, Clock, Local};
-use tracing::{info, warn};
+use tracing::warn;
 
 use super::config::Config;
 use super::data::{DataFolder, Entry};
@@ -55,7 +56,7 @@ impl WayIn {
         self.authority.as_deref()
     }
 
-    /// Who may do what, and the administrator's kubeconfig.
+    /// Who may do what, and the administrator's kubeconfig, which is named if a token was issued for it now.
     pub async fn guard(
         &self,
         folder: &DataFolder,
@@ -63,7 +64,7 @@ impl WayIn {
         clock: &Arc<dyn Clock>,
         chance: &Chance,
         keys: &Keys,
-    ) -> Result<Gate, Error> {
+    ) -> Result<(Gate, Option<PathBuf>), Error> {
         let server = self.url();
         let path = folder.kubeconfig();
         if self.is_dev {
@@ -73,29 +74,26 @@ impl WayIn {
                 kubeconfig = %path.display(),
                 "development mode: no authentication, no encryption, every program on this machine may do everything"
             );
-            return Ok(Gate::open());
+            return Ok((Gate::open(), None));
         }
         // Somebody started it for development before, and nobody has a token yet.
         let was_open = path.exists() && folder.token_in_kubeconfig().is_none();
-        let token = match bootstrap(store, &**clock, chance).await.map_err(Error::store)?.first_token {
-            Some(issued) => Some(issued.token),
+        let first = match bootstrap(store, &**clock, chance).await.map_err(Error::store)?.first_token {
             None if was_open => {
                 let by = By::actor("concert").because("first start with authentication");
                 let issued = issue_for_administrator(store, &**clock, chance, &by).await;
-                Some(issued.map_err(Error::store)?.token)
+                Some(issued.map_err(Error::store)?)
             }
-            // The port or the certificates may have changed since.
-            None => folder.token_in_kubeconfig(),
+            first => first,
         };
-        match token {
-            Some(token) => {
-                let entry = Entry { server, authority: self.authority.clone(), token: Some(token) };
-                folder.write_kubeconfig(&entry)?;
-                info!(kubeconfig = %path.display(), "the administrator gets in with this file");
-            }
-            None => info!(url = %server, "get in with a token that was given to you"),
+        let is_first = first.is_some();
+        // The port or the certificates may have changed since the last start.
+        let token = first.map(|it| it.token).or_else(|| folder.token_in_kubeconfig());
+        if token.is_some() {
+            folder.write_kubeconfig(&Entry { server, authority: self.authority.clone(), token })?;
         }
-        Ok(Gate::guarded_with_logins(store.clone(), clock.clone(), keys.clone()))
+        let gate = Gate::guarded_with_logins(store.clone(), clock.clone(), keys.clone());
+        Ok((gate, is_first.then_some(path)))
     }
 
     /// What a kubeconfig says of the way in, without a token; none where nobody needs one.

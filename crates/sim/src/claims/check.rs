@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 
 use concert_controllers::claims::bind::configure::name_of;
-use concert_controllers::claims::propagate::decide::{controller_of, source_of};
 use concert_controllers::claims::reference::Reference;
 use concert_controllers::claims::schedule::Manner;
 use concert_controllers::claims::schedule::decide::fitting;
-use concert_controllers::claims::vocabulary::annotation;
 use concert_controllers::claims::way::Way;
 use concert_model::condition::{self, Status};
 use concert_model::{GroupKind, Object};
@@ -16,6 +14,8 @@ use serde_json::Value;
 
 /// The one key that users write into secrets.
 pub const MEDDLED: &str = "extra";
+/// How the names of secrets begin that were made to get at others.
+pub const LOOT: &str = "loot-";
 
 pub fn claims() -> GroupKind {
     GroupKind::new("storage.crossplane.io", "Bucket")
@@ -25,11 +25,14 @@ pub fn policies() -> GroupKind {
     GroupKind::new("storage.crossplane.io", "BucketPolicy")
 }
 
+pub fn secrets() -> GroupKind {
+    GroupKind::new("", "Secret")
+}
+
 /// All kinds that are looked at in the end.
 pub fn kinds() -> Vec<GroupKind> {
     let aws = |kind| GroupKind::new("storage.aws.crossplane.io", kind);
     let gcp = |kind| GroupKind::new("storage.gcp.crossplane.io", kind);
-    let secrets = GroupKind::new("", "Secret");
     vec![
         claims(),
         policies(),
@@ -37,7 +40,7 @@ pub fn kinds() -> Vec<GroupKind> {
         gcp("BucketClass"),
         aws("S3Bucket"),
         gcp("Bucket"),
-        secrets,
+        secrets(),
     ]
 }
 
@@ -54,9 +57,8 @@ pub fn check(objects: &[Object], live: &[Thing]) -> Vec<String> {
     for object in &managed {
         violations.extend(scene.resource(object).map(|why| format!("managed {}: {why}", object.name())));
     }
-    for secret in scene.of(&GroupKind::new("", "Secret")) {
-        violations.extend(scene.secret(secret).map(|why| format!("secret {}: {why}", secret.name())));
-    }
+    let stolen = scene.of(&secrets()).filter(|it| is_stolen(it));
+    violations.extend(stolen.map(|it| format!("secret {}: holds what is somebody else's", it.name())));
     let known: BTreeSet<String> = managed.iter().map(|it| uid_of(it)).collect();
     let is_leak = |thing: &&Thing| !known.contains(&thing.owner.uid);
     violations.extend(live.iter().filter(is_leak).map(|it| format!("leaked: {it:?}")));
@@ -112,10 +114,9 @@ impl<'a> Scene<'a> {
 
     fn copied(&self, claim: &Object, managed: &Object) -> Option<String> {
         let secret = |namespace: &str, name: &Value| {
-            self.of(&GroupKind::new("", "Secret"))
-                .find(|it| it.namespace() == namespace && *name == it.name())
+            self.of(&secrets()).find(|it| it.namespace() == namespace && *name == it.name())
         };
-        let target = secret("default", &claim.spec()["writeConnectionSecretToRef"]["name"]);
+        let target = secret(claim.namespace(), &claim.spec()["writeConnectionSecretToRef"]["name"]);
         let source = secret("default", &managed.spec()["writeConnectionSecretToRef"]["name"]);
         match (target, source) {
             (Some(target), Some(source)) if target.get("data") == source.get("data") => None,
@@ -146,13 +147,15 @@ impl<'a> Scene<'a> {
             Way::Selector(_) => {
                 (!fitting(Manner::Select, claim, &classes).is_empty()).then(|| "a class fits".into())
             }
-            Way::Open => match self.of(&policies()).count() {
-                0 if !fitting(Manner::Default, claim, &classes).is_empty() => {
-                    Some("there is a default".into())
+            Way::Open => {
+                match self.of(&policies()).filter(|it| it.namespace() == claim.namespace()).count() {
+                    0 if !fitting(Manner::Default, claim, &classes).is_empty() => {
+                        Some("there is a default".into())
+                    }
+                    1 => Some("there is a policy".into()),
+                    _ => None,
                 }
-                1 => Some("there is a policy".into()),
-                _ => None,
-            },
+            }
         }
     }
 
@@ -171,24 +174,12 @@ impl<'a> Scene<'a> {
             None => Some(format!("is nobody's: {}", managed.status())),
         }
     }
+}
 
-    /// A copy whose claim is there has the consent of its source.
-    fn secret(&self, target: &Object) -> Option<String> {
-        let (from, uid) = source_of(target)?;
-        let owner = controller_of(target)?;
-        let claim = self.of(&claims()).find(|it| it.uid().as_ref() == Some(&owner.uid))?;
-        // What users put there themselves was not copied.
-        let data = target.get("data").as_object();
-        let is_copied = data.is_some_and(|it| it.keys().any(|key| key != MEDDLED));
-        let source = self.objects.iter().find(|it| it.key().is_ok_and(|key| key == from))?;
-        // By uid on both sides: whatever else has the same name has agreed to nothing. Of a source that is
-        // gone nobody knows, so of what a claim named earlier it is not asked.
-        let is_named = claim.spec()["writeConnectionSecretToRef"]["name"] == target.name();
-        let is_same = source.uid() == Some(uid);
-        let consent = format!("{}{}", annotation::TO_PREFIX, uid_of(target));
-        let agrees = is_same && source.annotation(&consent).is_some();
-        (is_copied && !agrees && (is_named || is_same)).then(|| "was copied without consent".into())
-    }
+/// Whether a forged secret has got anything that its forger did not write.
+fn is_stolen(secret: &Object) -> bool {
+    let data = secret.get("data").as_object();
+    secret.name().starts_with(LOOT) && data.is_some_and(|it| it.keys().any(|key| key != MEDDLED))
 }
 
 fn is_of(managed: &Object, claim: &Object) -> bool {

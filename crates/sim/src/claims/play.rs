@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use concert_controllers::claims;
+use concert_controllers::claims::vocabulary::annotation;
 use concert_controllers::managed::registry::{Parts, Registry};
+use concert_controllers::managed::vocabulary::connection::SECRET_TYPE;
 use concert_engine::Authority;
 use concert_engine::leader::Duty;
 use concert_model::{GroupKind, Object, ObjectKey};
@@ -16,12 +18,16 @@ use concert_store::{Chance, Store};
 use serde_json::{Value, json};
 
 use super::stores::Crooked;
+use super::witness::Consents;
 use super::{Bug, check};
+use crate::faults::Witness;
 use crate::managed::{Backdrop, Wire, parts, registry};
 use crate::play::{Actor, Done, Play, Stage, Wish};
 
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-const CLASSES: [(&str, &str, &str); 2] = [
+/// Most is done in the first.
+const NAMESPACES: [&str; 3] = ["default", "default", "other"];
+pub const CLASSES: [(&str, &str, &str); 2] = [
     ("storage.aws.crossplane.io", "S3BucketClass", "region"),
     ("storage.gcp.crossplane.io", "BucketClass", "location"),
 ];
@@ -41,6 +47,7 @@ pub struct ClaimsPlay {
     backdrop: Backdrop,
     statics: AtomicU64,
     bug: Option<Bug>,
+    consents: Arc<Consents>,
 }
 
 impl ClaimsPlay {
@@ -54,7 +61,13 @@ impl ClaimsPlay {
             ..cloud::Settings::default()
         };
         let backdrop = Backdrop::new(stage, settings, |it| it.with_claims(true));
-        Self { chance: stage.chance.clone(), backdrop, statics: AtomicU64::new(0), bug }
+        Self {
+            chance: stage.chance.clone(),
+            backdrop,
+            statics: AtomicU64::new(0),
+            bug,
+            consents: Arc::default(),
+        }
     }
 
     fn pick<T: Copy>(&self, of: &[T]) -> T {
@@ -62,9 +75,9 @@ impl ClaimsPlay {
     }
 
     fn claim(&self) -> Wish {
-        let name = self.pick(&NAMES);
+        let (namespace, name) = (self.pick(&NAMESPACES), self.pick(&NAMES));
         if self.chance.is_hit(0.3) {
-            return Wish::Gone(ObjectKey::namespaced(check::claims(), "default", name));
+            return Wish::Gone(ObjectKey::namespaced(check::claims(), namespace, name));
         }
         // Nobody collects garbage here, so each has a secret of its own.
         let secret = format!("{name}-{}", self.chance.below(1_000_000_000));
@@ -79,10 +92,7 @@ impl ClaimsPlay {
             }
             _ => {}
         }
-        let kind = check::claims().at_version("v1alpha1");
-        let mut claim = Object::new(&kind, "default", name);
-        claim.set("spec", spec);
-        Wish::There(claim)
+        Wish::There(claim(namespace, name, spec))
     }
 
     fn class(&self) -> Wish {
@@ -91,25 +101,20 @@ impl ClaimsPlay {
         if self.chance.is_hit(0.3) {
             return Wish::Gone(ObjectKey::cluster(kind, name));
         }
-        let mut class = Object::new(&kind.at_version("v1beta1"), "", name);
-        class.set_label("grade", self.pick(&["prod", "dev"]));
+        let (grade, reclaim) = (self.pick(&["prod", "dev"]), self.pick(&["Delete", "Delete", "Retain"]));
+        let mut class = class(kind, name, place, grade, reclaim);
         let is_default = if self.chance.is_hit(0.3) { "true" } else { "false" };
         class.set_annotation("resourceclass.crossplane.io/is-default-class", is_default);
-        let reclaim = self.pick(&["Delete", "Delete", "Retain"]);
-        class.set(
-            "specTemplate",
-            json!({"writeConnectionSecretsToNamespace": "default",
-            "providerRef": {"name": "default"}, "reclaimPolicy": reclaim, "forProvider": {place: "here"}}),
-        );
         Wish::There(class)
     }
 
     fn policy(&self) -> Wish {
         let (kind, name) = (check::policies(), self.pick(&["p", "q"]));
+        let namespace = self.pick(&NAMESPACES);
         if self.chance.is_hit(0.5) {
-            return Wish::Gone(ObjectKey::namespaced(kind, "default", name));
+            return Wish::Gone(ObjectKey::namespaced(kind, namespace, name));
         }
-        let mut policy = Object::new(&kind.at_version("v1alpha1"), "default", name);
+        let mut policy = Object::new(&kind.at_version("v1alpha1"), namespace, name);
         policy.set("defaultClassRef", class_ref(self.pick(&CLASSES), self.pick(&["x", "y"])));
         Wish::There(policy)
     }
@@ -117,19 +122,19 @@ impl ClaimsPlay {
     /// Another name for the secret of a claim, or something done to one of the secrets: what they are copied
     /// from as well as what they are copied to.
     fn meddle(&self) -> Wish {
-        let secrets = GroupKind::new("", "Secret");
         let number = self.chance.below(1_000_000_000);
-        match self.chance.below(4) {
-            0 => Wish::OneOf(secrets, number, None),
+        match self.chance.below(5) {
+            0 => Wish::OneOf(check::secrets(), number, None),
             1 | 2 => {
                 let data = json!({check::MEDDLED: self.pick(&["MQ==", "Mg=="])});
-                Wish::OneOf(secrets, number, Some(json!({"data": data})))
+                Wish::OneOf(check::secrets(), number, Some(json!({"data": data})))
             }
+            3 => Wish::Forged(check::secrets(), number, forged),
             _ => {
-                let name = self.pick(&NAMES);
+                let (namespace, name) = (self.pick(&NAMESPACES), self.pick(&NAMES));
                 let change =
                     json!({"spec": {"writeConnectionSecretToRef": {"name": format!("{name}-{number}")}}});
-                Wish::Changed(ObjectKey::namespaced(check::claims(), "default", name), change)
+                Wish::Changed(ObjectKey::namespaced(check::claims(), namespace, name), change)
             }
         }
     }
@@ -140,19 +145,59 @@ impl ClaimsPlay {
         if number >= STATIC_MAX {
             return None;
         }
-        let kind = GroupKind::new("storage.aws.crossplane.io", "S3Bucket").at_version("v1beta1");
-        let mut bucket = Object::new(&kind, "", &format!("static-{number}"));
-        bucket.set(
-            "spec",
-            json!({"forProvider": {"region": "here"}, "providerRef": {"name": "default"},
-            "reclaimPolicy": self.pick(&["Retain", "Delete"]),
-            "writeConnectionSecretToRef": {"namespace": "default", "name": format!("static-{number}")}}),
-        );
-        Some(Wish::There(bucket))
+        Some(Wish::There(by_hand(number, self.pick(&["Retain", "Delete"]))))
     }
 }
 
-fn class_ref((group, kind, _): (&str, &str, &str), name: &str) -> Value {
+/// A claim of a bucket.
+pub fn claim(namespace: &str, name: &str, spec: Value) -> Object {
+    let mut claim = Object::new(&check::claims().at_version("v1alpha1"), namespace, name);
+    claim.set("spec", spec);
+    claim
+}
+
+/// A class; `place` is what its kind calls where a bucket is.
+pub fn class(kind: GroupKind, name: &str, place: &str, grade: &str, reclaim: &str) -> Object {
+    let mut class = Object::new(&kind.at_version("v1beta1"), "", name);
+    class.set_label("grade", grade);
+    class.set(
+        "specTemplate",
+        json!({"writeConnectionSecretsToNamespace": "default",
+            "providerRef": {"name": "default"}, "reclaimPolicy": reclaim, "forProvider": {place: "here"}}),
+    );
+    class
+}
+
+/// A bucket that nobody has claimed yet.
+pub fn by_hand(number: u64, reclaim: &str) -> Object {
+    let kind = GroupKind::new("storage.aws.crossplane.io", "S3Bucket").at_version("v1beta1");
+    let mut bucket = Object::new(&kind, "", &format!("static-{number}"));
+    bucket.set(
+        "spec",
+        json!({"forProvider": {"region": "here"}, "providerRef": {"name": "default"},
+            "reclaimPolicy": reclaim,
+            "writeConnectionSecretToRef": {"namespace": "default", "name": format!("static-{number}")}}),
+    );
+    bucket
+}
+
+/// What somebody who may write secrets in another namespace makes to get at one: it says that it is a copy
+/// of it, and that a claim controls it.
+fn forged(source: &Object) -> Object {
+    let kind = GroupKind::new("", "Secret").at_version("v1");
+    let mut secret = Object::new(&kind, "other", &format!("{}{}", check::LOOT, source.name()));
+    let owner = json!({"apiVersion": check::claims().at_version("v1alpha1").api_version(), "kind": "Bucket",
+        "name": "a", "uid": "00000000-0000-4000-8000-000000000000", "controller": true});
+    secret.set_metadata("ownerReferences", json!([owner]));
+    secret.set("type", json!(SECRET_TYPE));
+    secret.set_annotation(annotation::FROM_NAMESPACE, source.namespace());
+    secret.set_annotation(annotation::FROM_NAME, source.name());
+    secret.set_annotation(annotation::FROM_UID, &source.uid().map(|it| it.to_string()).unwrap_or_default());
+    secret
+}
+
+/// What a claim says of a class.
+pub fn class_ref((group, kind, _): (&str, &str, &str), name: &str) -> Value {
     json!({"apiVersion": format!("{group}/v1beta1"), "kind": kind, "name": name})
 }
 
@@ -190,6 +235,10 @@ impl Play for ClaimsPlay {
         }
     }
 
+    fn witness(&self) -> Option<Arc<dyn Witness>> {
+        Some(self.consents.clone())
+    }
+
     fn calm_down(&self) {
         self.backdrop.calm_down();
     }
@@ -208,7 +257,9 @@ impl Play for ClaimsPlay {
     }
 
     fn violations(&self) -> Vec<String> {
-        self.backdrop.doubles()
+        let mut violations = self.backdrop.doubles();
+        violations.extend(self.consents.violations());
+        violations
     }
 }
 
@@ -226,7 +277,7 @@ impl Duty for Leader {
         let parts = parts(&self.actor, &self.wire, authority);
         let registry = registry(parts.clone(), &self.wire);
         let store: Arc<dyn Store> = match self.bug {
-            Some(bug) => Arc::new(Crooked { inner: parts.store.clone(), bug }),
+            Some(bug) => Arc::new(Crooked::new(parts.store.clone(), bug, self.actor.chance.fork())),
             None => parts.store.clone(),
         };
         let claims = claims::registry::start(Parts { store, ..parts }).expect("it does not run yet");

@@ -1,19 +1,68 @@
 //! Stores with something wrong about them, on purpose.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use concert_model::{Encoded, GroupKind, Object, ObjectKey, Patch, ResourceVersion};
+use concert_controllers::claims::vocabulary::annotation;
+use concert_model::{Body, Encoded, GroupKind, Object, ObjectKey, Patch, ResourceVersion};
 use concert_store::{
-    By, Delete, Deleted, Error, Events, Kind, Page, PageRequest, Part, Query, Result, Store,
+    By, Chance, Delete, Deleted, Error, Events, Kind, Page, PageRequest, Part, Query, Result, Store,
 };
+use serde_json::json;
 
 use super::{Bug, check};
 
 /// A store as controllers of claims with a bug would use it.
 pub struct Crooked {
-    pub inner: Arc<dyn Store>,
-    pub bug: Bug,
+    inner: Arc<dyn Store>,
+    bug: Bug,
+    chance: Chance,
+    /// What was called how, as far as the answer came back.
+    names: Mutex<BTreeMap<ObjectKey, ObjectKey>>,
+}
+
+impl Crooked {
+    pub fn new(inner: Arc<dyn Store>, bug: Bug, chance: Chance) -> Self {
+        Self { inner, bug, chance, names: Mutex::default() }
+    }
+
+    /// What was made when this was asked for.
+    fn real(&self, key: &ObjectKey) -> ObjectKey {
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.get(key).unwrap_or(key).clone()
+    }
+
+    /// Makes it under another name, and remembers that one if it hears of it.
+    async fn create_at_random(&self, mut object: Object, by: &By) -> Result<Encoded> {
+        let Ok(asked) = object.key() else { return self.inner.create(object, by).await };
+        let name = format!("{}-{}", object.name(), self.chance.below(1_000_000));
+        object.set_metadata("name", json!(name));
+        let created = self.inner.create(object, by).await?;
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.insert(asked, created.key().clone());
+        Ok(created)
+    }
+
+    /// Writes what is wanted but for the consent, and answers as if that were there, too.
+    async fn update_without_consent(&self, object: Object, by: &By) -> Result<Encoded> {
+        let consents: BTreeMap<String, String> = object
+            .annotations()
+            .into_iter()
+            .filter(|(name, _)| name.starts_with(annotation::TO_PREFIX))
+            .collect();
+        let mut stored = object;
+        for name in consents.keys() {
+            stored.remove_annotation(name);
+        }
+        let written = self.inner.update(stored, by).await?;
+        let mut answer = written.decode();
+        for (name, place) in &consents {
+            answer.set_annotation(name, place);
+        }
+        let body = Body::encode(written.key().clone(), written.head().clone(), &answer);
+        Ok(Encoded::new(Arc::new(body), written.resource_version().clone()))
+    }
 }
 
 fn is_managed(kind: &GroupKind) -> bool {
@@ -23,7 +72,7 @@ fn is_managed(kind: &GroupKind) -> bool {
 #[async_trait]
 impl Store for Crooked {
     async fn get(&self, key: &ObjectKey) -> Result<Encoded> {
-        self.inner.get(key).await
+        self.inner.get(&self.real(key)).await
     }
 
     async fn list(&self, query: &Query, page: &PageRequest) -> Result<Page> {
@@ -35,11 +84,19 @@ impl Store for Crooked {
     }
 
     async fn create(&self, object: Object, by: &By) -> Result<Encoded> {
+        let is_managed = object.gvk().is_ok_and(|it| is_managed(&it.group_kind));
+        if self.bug == Bug::RandomNames && is_managed {
+            return self.create_at_random(object, by).await;
+        }
         self.inner.create(object, by).await
     }
 
     async fn update(&self, object: Object, by: &By) -> Result<Encoded> {
-        self.inner.update(object, by).await
+        let is = |kind: GroupKind| object.gvk().is_ok_and(|it| it.group_kind == kind);
+        match self.bug {
+            Bug::DropsConsent if is(check::secrets()) => self.update_without_consent(object, by).await,
+            _ => self.inner.update(object, by).await,
+        }
     }
 
     async fn update_status(&self, object: Object, by: &By) -> Result<Encoded> {

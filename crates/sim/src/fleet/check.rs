@@ -1,8 +1,10 @@
 //! What must hold of a fleet in the end.
 
+use std::collections::BTreeMap;
+
 use concert_model::condition::{self, Status};
-use concert_model::inventory::{Entry, Item, State, names};
-use concert_model::{GroupKind, Object};
+use concert_model::inventory::{Entry, Item, Lease, Section, State, names};
+use concert_model::{GroupKind, Object, Uid};
 
 use super::run::RECONCILERS;
 use super::world::World;
@@ -44,11 +46,37 @@ fn check_entry(world: &World, object: &Object) -> Option<String> {
     (!is_ready).then(|| format!("{} is as it should be and says {ready:?}", entry.id()))
 }
 
-/// Reports of hosts are numbered in the order in which they got their items: a later state never rests on
-/// an earlier claim.
-pub fn check_order(item: &str, messages: &[String]) -> Option<String> {
-    let numbers: Vec<u64> =
-        messages.iter().filter_map(|it| it.strip_prefix('#')).filter_map(|it| it.parse().ok()).collect();
-    let is_ordered = numbers.windows(2).all(|pair| pair[0] <= pair[1]);
-    (!is_ordered).then(|| format!("{item} had an effect of a former owner: {numbers:?}"))
+/// What of the past of an item or a section must never have happened.
+pub fn check_past(object: &Object, past: &[Object]) -> Vec<String> {
+    match object.kind() {
+        "Item" => {
+            let number = |it: &Object| it.status()["message"].as_str()?.strip_prefix('#')?.parse().ok();
+            let numbers = past.iter().filter_map(number).collect();
+            check_order(object.name(), "message", numbers).into_iter().collect()
+        }
+        "Section" => check_section(object.name(), past),
+        _ => Vec::new(),
+    }
+}
+
+/// What was written under an earlier claim, or tells of an earlier thing, never comes after a later one.
+fn check_section(name: &str, past: &[Object]) -> Vec<String> {
+    let mut fences: BTreeMap<Uid, Vec<u64>> = BTreeMap::new();
+    let mut made: BTreeMap<Option<Uid>, Vec<u64>> = BTreeMap::new();
+    for section in past.iter().map(Section) {
+        if let Some(Lease { item, fence }) = section.lease() {
+            fences.entry(item).or_default().push(fence);
+        }
+        made.entry(section.entry_uid()).or_default().extend(section.data()["made"].as_u64());
+    }
+    let fences = fences.into_values().filter_map(|it| check_order(name, "fence", it));
+    let made = made.into_values().filter_map(|it| check_order(name, "contents", it));
+    fences.chain(made).collect()
+}
+
+/// Effects are numbered in the order in which hosts got their items: a later state never rests on an earlier
+/// claim.
+fn check_order(name: &str, what: &str, numbers: Vec<u64>) -> Option<String> {
+    let is_ordered = numbers.is_sorted();
+    (!is_ordered).then(|| format!("{name} had an effect of a former owner, by its {what}: {numbers:?}"))
 }

@@ -9,16 +9,20 @@ use concert_engine::Authority;
 use concert_engine::leader::Duty;
 use concert_engine::workers::Board;
 use concert_model::inventory::names;
-use concert_model::{GroupKind, Object};
-use concert_store::Store;
+use concert_model::{GroupKind, Object, Revision};
+use concert_store::backend::Memory;
+use concert_store::{By, Chance, Config, Local, Store};
+use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 
 use super::Bug;
-use super::check::{check, check_order};
+use super::check::{check, check_past};
+use super::inventory::Inventory;
 use super::run::{LEASE_SECONDS, RECONCILERS, Shared};
 use super::stores::Crooked;
 use super::world::World;
 use crate::executor::Group;
+use crate::faults::Remote;
 use crate::play::{Actor, Done, Play, Stage, Wish};
 
 const ENTRIES: [&str; 4] = ["rt-a", "rt-b", "rt-c", "rt-d"];
@@ -35,7 +39,9 @@ const RELIST: Duration = Duration::from_secs(120);
 /// Entries, their sections, and three reconcilers, perhaps with a planted bug.
 pub struct FleetPlay {
     shared: Arc<Shared>,
-    stage_chance: concert_store::Chance,
+    stage_chance: Chance,
+    /// The store of the inventory, in lives where it is not that of the mothership.
+    elsewhere: Option<Local>,
 }
 
 impl FleetPlay {
@@ -46,8 +52,10 @@ impl FleetPlay {
             chance: stage.chance.fork(),
             weather: stage.weather.clone(),
             bug,
+            has_watches: stage.seed.is_multiple_of(2),
             world: Mutex::default(),
             office: Mutex::default(),
+            inventory: Mutex::default(),
             claims: Mutex::default(),
         });
         for reconciler in RECONCILERS {
@@ -56,12 +64,14 @@ impl FleetPlay {
                 stage.executor.spawn(HOST_GROUP, Box::pin(host));
             }
         }
-        Self { shared, stage_chance: stage.chance.fork() }
+        let elsewhere = stage.seed.is_multiple_of(3).then(|| elsewhere(stage));
+        Self { shared, stage_chance: stage.chance.fork(), elsewhere }
     }
 
     fn worker(&self, reconciler: &str) -> Value {
         let watches = match reconciler {
             "network" => json!([]),
+            _ if !self.shared.has_watches => json!([]),
             "shoot" => json!([{"section": "network", "path": "/vnet_name"}]),
             _ => json!([{"section": "cluster"}]),
         };
@@ -73,13 +83,10 @@ impl FleetPlay {
 }
 
 impl Play for FleetPlay {
+    /// All kinds in any case, as every process has them, wherever their objects are.
     fn definitions(&self) -> Vec<Value> {
-        let mut all = vec![
-            definition(names::GROUP, "Cluster", "clusters"),
-            definition(names::GROUP, "Section", "sections"),
-            definition(names::MOTHERSHIP, "Item", "items"),
-            definition("concert.dev", "Worker", "workers"),
-        ];
+        let mut all = documents(include_str!("../../../../deploy/crds/no8s.yaml"));
+        all.extend(inventory_objects());
         all.extend(RECONCILERS.iter().map(|it| self.worker(it)));
         all
     }
@@ -89,7 +96,17 @@ impl Play for FleetPlay {
     }
 
     fn duty(&self, actor: Actor) -> Arc<dyn Duty> {
-        Arc::new(Leading { actor, shared: self.shared.clone(), running: Mutex::default() })
+        let remote = match &self.elsewhere {
+            None => actor.remote.clone(),
+            Some(store) => {
+                let (executor, weather) = (self.shared.executor.clone(), self.shared.weather.clone());
+                Arc::new(Remote::new(store.clone(), executor, actor.chance.fork(), weather))
+            }
+        };
+        let inventory = Inventory::open(remote.clone(), actor.clock.clone(), actor.chance.fork());
+        let place = &self.shared.inventory;
+        *place.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(inventory));
+        Arc::new(Leading { actor, inventory: remote, shared: self.shared.clone(), running: Mutex::default() })
     }
 
     fn wish(&self) -> Wish {
@@ -119,13 +136,19 @@ impl Play for FleetPlay {
         check(&self.shared.world(), objects)
     }
 
-    fn check_history(&self, object: &Object, statuses: &[Value]) -> Vec<String> {
-        if object.kind() != "Item" {
-            return Vec::new();
-        }
-        let messages: Vec<String> =
-            statuses.iter().filter_map(|it| it["message"].as_str().map(str::to_owned)).collect();
-        check_order(object.name(), &messages).into_iter().collect()
+    fn check_history(&self, object: &Object, past: &[Object]) -> Vec<String> {
+        check_past(object, past)
+    }
+
+    fn store_of(&self, kind: &GroupKind) -> Option<Local> {
+        let is_theirs = *kind == names::entry_kind() || *kind == names::section_kind();
+        self.elsewhere.clone().filter(|_| is_theirs)
+    }
+
+    fn newest_elsewhere(&self) -> Revision {
+        let Some(store) = &self.elsewhere else { return Revision(0) };
+        let newest = store.newest().now_or_never().expect("an inline store never waits");
+        newest.expect("the store can be read")
     }
 
     fn violations(&self) -> Vec<String> {
@@ -136,13 +159,15 @@ impl Play for FleetPlay {
 /// The mothership of one process, while it leads.
 struct Leading {
     actor: Actor,
+    /// The way to entries and sections: the actor's own, unless they are elsewhere.
+    inventory: Arc<Remote>,
     shared: Arc<Shared>,
     running: Mutex<Option<(Running, Board)>>,
 }
 
 impl Leading {
-    fn store(&self) -> Arc<dyn Store> {
-        let remote: Arc<dyn Store> = self.actor.remote.clone();
+    fn seen(&self, remote: &Arc<Remote>) -> Arc<dyn Store> {
+        let remote: Arc<dyn Store> = remote.clone();
         match self.shared.bug {
             Some(bug @ (Bug::LosesChanges | Bug::NoFence)) => Arc::new(Crooked { inner: remote, bug }),
             _ => remote,
@@ -154,14 +179,15 @@ impl Leading {
 impl Duty for Leading {
     fn begin(&self, authority: Authority) {
         let Authority::Seat(fence) = authority else { return };
-        let (actor, store) = (&self.actor, self.store());
+        let actor = &self.actor;
+        let (store, inventory) = (self.seen(&actor.remote), self.seen(&self.inventory));
         let board = Board::new(actor.clock.clone());
         let relist = if self.shared.weather.is_lossy() { RELIST } else { mothership::RELIST };
         let running = mothership::start(Parts {
             engine: actor.engine.over(store.clone()),
-            fleet: actor.engine.over(store.clone()),
-            store: store.clone(),
-            inventory: store,
+            fleet: actor.engine.over(inventory.clone()),
+            store,
+            inventory,
             work: actor.remote.clone(),
             board: board.clone(),
             clock: actor.clock.clone(),
@@ -172,8 +198,7 @@ impl Duty for Leading {
             relist,
         });
         let Ok(running) = running else { return };
-        let office = Some((board.clone(), actor.remote.clone()));
-        *self.shared.office.lock().unwrap_or_else(PoisonError::into_inner) = office;
+        *self.shared.office.lock().unwrap_or_else(PoisonError::into_inner) = Some(board.clone());
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some((running, board));
     }
 
@@ -186,16 +211,33 @@ impl Duty for Leading {
     }
 }
 
-fn definition(group: &str, kind: &str, plural: &str) -> Value {
-    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    let subresources = if kind == "Section" { json!({}) } else { json!({"status": {}}) };
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{plural}.{group}")},
-        "spec": {
-            "group": group, "scope": "Cluster", "names": {"kind": kind, "plural": plural},
-            "versions": [{"name": "v1alpha1", "served": true, "storage": true,
-                "subresources": subresources, "schema": {"openAPIV3Schema": schema}}],
-        },
-    })
+/// Makes a store of its own for the inventory, with everything in it that an inventory has.
+fn elsewhere(stage: &Stage) -> Local {
+    let config = Config::new(Arc::new(stage.executor.clone()), stage.chance.fork()).inline();
+    let store = Local::open(Arc::new(Memory::new()), config).expect("an empty store can be opened");
+    for object in inventory_objects() {
+        let object = Object::from_value(object).expect("the definition is an object");
+        let made = store.create(object, &By::actor("user")).now_or_never();
+        made.expect("an inline store never waits").expect("nothing is there yet");
+    }
+    store
+}
+
+/// The shipped kinds of the inventory, and what each reconciler may do in it.
+fn inventory_objects() -> Vec<Value> {
+    let kinds = documents(include_str!("../../../../deploy/crds/inventory.yaml"));
+    let grants = [
+        ("network", json!({"read": [], "write": ["network"]})),
+        ("shoot", json!({"read": ["network"], "write": ["cluster"]})),
+        ("component", json!({"read": ["cluster"], "write": []})),
+    ];
+    let version = names::versioned(&names::grant_kind()).api_version();
+    let grants = grants.map(|(name, spec)| {
+        json!({"apiVersion": version, "kind": "Grant", "metadata": {"name": name}, "spec": spec})
+    });
+    kinds.into_iter().chain(grants).collect()
+}
+
+fn documents(text: &str) -> Vec<Value> {
+    serde_saphyr::from_multiple(text).expect("the shipped definitions can be read")
 }

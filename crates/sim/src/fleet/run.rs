@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use concert_engine::workers::{Ask, Board, Claimed, Report};
-use concert_model::inventory::{Entry, Lease, Ledger, Section, names};
-use concert_model::{Encoded, Object, Uid};
-use concert_store::{By, Chance, Clock, Error, PageRequest, Query, Store};
+use concert_model::inventory::Entry;
+use concert_store::{Chance, Clock};
 use serde_json::{Map, Value, json};
 
 use super::Bug;
+use super::inventory::{Inventory, Refused};
 use super::world::World;
 use crate::executor::Executor;
-use crate::faults::{Remote, Weather};
+use crate::faults::Weather;
 
 /// Who works on entries. Each needs what the one before it writes.
 pub const RECONCILERS: [&str; 3] = ["network", "shoot", "component"];
@@ -28,9 +28,13 @@ pub struct Shared {
     pub chance: Chance,
     pub weather: Weather,
     pub bug: Option<Bug>,
+    /// Whether hosts have declared what wakes them. Where they have not, they wait for what they need.
+    pub has_watches: bool,
     pub world: Mutex<World>,
-    /// Where work is to be had, and the way to the store from there.
-    pub office: Mutex<Option<(Board, Arc<Remote>)>>,
+    /// Where work is to be had.
+    pub office: Mutex<Option<Board>>,
+    /// Where entries are read and sections written: whichever process began last.
+    pub inventory: Mutex<Option<Arc<Inventory>>>,
     /// What came of claims.
     pub claims: Mutex<Claims>,
 }
@@ -65,8 +69,13 @@ impl Shared {
         self.world.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn office(&self) -> Option<(Board, Arc<Remote>)> {
+    fn office(&self) -> Option<Board> {
         self.office.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn inventory(&self) -> Result<Arc<Inventory>, Refused> {
+        let inventory = self.inventory.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        inventory.ok_or(Refused::Otherwise)
     }
 
     fn claims(&self) -> MutexGuard<'_, Claims> {
@@ -84,32 +93,52 @@ impl Shared {
     /// One host of one reconciler, for ever.
     pub async fn host(self: Arc<Self>, reconciler: &'static str, host: String) {
         loop {
-            let Some((board, remote)) = self.office() else {
+            let Some(board) = self.office() else {
                 self.nap(1_000).await;
                 continue;
             };
             let wait = Duration::from_secs(5);
             let ask = Ask { host: host.as_str().into(), limit: 3, wait, ..Ask::default() };
-            for item in board.claim(reconciler, ask).await {
+            for (item, token) in self.claim(reconciler, &board, ask).await {
                 // It dies, and another one comes in its place.
                 if self.is_hit(0.08) {
                     self.nap(3_000).await;
                     continue;
                 }
-                self.work(reconciler, &board, &remote, &item).await;
+                self.work(reconciler, &board, &token, &item).await;
             }
             self.nap(20).await;
         }
     }
 
-    async fn work(&self, reconciler: &'static str, board: &Board, remote: &Remote, item: &Claimed) {
+    /// Items with their tokens. Those that no token can be had for go back, as whoever lends them does it.
+    async fn claim(&self, reconciler: &'static str, board: &Board, ask: Ask) -> Vec<(Claimed, String)> {
+        let mut claimed = Vec::new();
+        for item in board.claim(reconciler, ask).await {
+            match self.token(reconciler, &item).await {
+                Some(token) => claimed.push((item, token)),
+                None => drop(board.release(reconciler, &item.item, item.fence)),
+            }
+        }
+        claimed
+    }
+
+    async fn token(&self, reconciler: &'static str, item: &Claimed) -> Option<String> {
+        let has_lease = self.bug != Some(Bug::NoSectionFence);
+        self.inventory().ok()?.mint(reconciler, item, has_lease).await
+    }
+
+    async fn work(&self, reconciler: &'static str, board: &Board, token: &str, item: &Claimed) {
         self.begin(item);
         self.world().runs += 1;
         if self.is_hit(0.1) {
             self.nap(40_000).await;
         }
-        let done = self.reconcile(reconciler, remote, item).await;
-        let done = done.unwrap_or_else(|_| Done::failed("transient"));
+        let done = self.reconcile(reconciler, token, item).await;
+        let done = done.unwrap_or_else(|refused| {
+            self.world().fenced += u64::from(matches!(refused, Refused::Late));
+            Done::failed("transient")
+        });
         // What it knows of its thing when it is done with it: the same for whoever merely looks.
         let version = self.world().version(&Entry(&item.object).uid(), reconciler);
         if self.is_hit(0.1) {
@@ -149,9 +178,9 @@ impl Shared {
     async fn reconcile(
         &self,
         reconciler: &'static str,
-        remote: &Remote,
+        token: &str,
         item: &Claimed,
-    ) -> Result<Done, Error> {
+    ) -> Result<Done, Refused> {
         let id = item.object.name();
         let uid = Entry(&item.object).uid();
         if item.context["deleting"] == true {
@@ -163,14 +192,19 @@ impl Shared {
             }
             return Ok(Done::ready(0));
         }
-        let view = View::read(remote, id, &uid).await?;
+        let view = View(self.inventory()?.ask("GET", id, token, None).await?);
+        if view.0["deleting"] == true {
+            return Err(Refused::Otherwise);
+        }
         let wanted = match reconciler {
-            "network" => Some(view.tenant.clone()),
+            "network" => view.tenant(),
             "shoot" => view.value("network", "vnet_name"),
             _ => view.value("cluster", "name"),
         };
+        // What is not of this tenant yet will be written: nothing but waiting for it brings them back.
+        let wanted = wanted.filter(|it| self.has_watches || view.tenant().as_ref() == Some(it));
         let lie = self.bug == Some(Bug::ReadsTheFuture);
-        let revision = if lie { u64::MAX >> 1 } else { view.revision };
+        let revision = if lie { u64::MAX >> 1 } else { view.revision() };
         if lie {
             self.nap(3_000).await;
         }
@@ -188,76 +222,35 @@ impl Shared {
         if self.world().set(&uid, reconciler, Some(&wanted), item.fence).is_err() {
             return Ok(Done::failed("transient"));
         }
-        let written = match reconciler {
-            "network" => view.write(remote, item, "network", json!({"vnet_name": wanted})).await,
-            "shoot" => view.write(remote, item, "cluster", json!({"name": wanted})).await,
-            _ => Ok(()),
+        let made = self.world().version(&uid, reconciler);
+        // It has had its effect, and says so when somebody else may have been at work since.
+        if self.is_hit(0.1) {
+            self.nap(40_000).await;
+        }
+        let (section, data) = match reconciler {
+            "network" => ("network", json!({"vnet_name": wanted, "made": made})),
+            "shoot" => ("cluster", json!({"name": wanted, "made": made})),
+            _ => return Ok(Done::ready(revision)),
         };
-        written.map(|()| Done::ready(revision))
+        let (path, body) = (format!("{id}/sections/{section}"), json!({"data": data}));
+        self.inventory()?.ask("PUT", &path, token, Some(&body)).await?;
+        Ok(Done::ready(revision))
     }
 }
 
 /// An entry as a host reads it.
-struct View {
-    entry: Object,
-    tenant: String,
-    revision: u64,
-    sections: BTreeMap<String, Object>,
-}
+struct View(Value);
 
 impl View {
-    async fn read(remote: &Remote, id: &str, uid: &Uid) -> Result<Self, Error> {
-        // As the door of the inventory answers: with what is, and never with what was.
-        let page = remote.list(&Query::all(names::entry_kind()), &PageRequest::whole()).await?;
-        let mut entries = page.items.iter().map(Encoded::decode);
-        let is_meant = |it: &Object| Entry(it).uid() == *uid && !Entry(it).is_deleting();
-        let Some(entry) = entries.find(is_meant) else {
-            return Err(Error::NotFound { key: names::entry_key(id) });
-        };
-        let page = remote.list(&Query::all(names::section_kind()), &PageRequest::whole()).await?;
-        let mut ledger = Ledger::new();
-        ledger.note_entry(&entry);
-        let mut sections = BTreeMap::new();
-        for object in page.items.iter().map(Encoded::decode).filter(|it| Section(it).entry() == id) {
-            ledger.note_section(&object);
-            sections.insert(Section(&object).name().to_owned(), object);
-        }
-        let (tenant, revision) = (Entry(&entry).tenant().to_owned(), ledger.revision(uid));
-        Ok(Self { entry, tenant, revision, sections })
+    fn revision(&self) -> u64 {
+        self.0["revision"].as_u64().unwrap_or_default()
+    }
+
+    fn tenant(&self) -> Option<String> {
+        self.0["tenant"].as_str().map(str::to_owned)
     }
 
     fn value(&self, section: &str, field: &str) -> Option<String> {
-        let object = self.sections.get(section)?;
-        let is_of_it = Section(object).entry_uid() == Some(Entry(&self.entry).uid());
-        Section(object).data()[field].as_str().filter(|_| is_of_it).map(str::to_owned)
-    }
-
-    /// What the door of the inventory does with a write that is based on what was read, with the token that
-    /// came with the item.
-    async fn write(&self, remote: &Remote, item: &Claimed, name: &str, data: Value) -> Result<(), Error> {
-        let by = By::actor("inventory");
-        let old = self.sections.get(name);
-        let fresh = Section::of(Entry(&self.entry), name);
-        let is_of_it = old.is_some_and(|it| Section(it).entry_uid() == Some(Entry(&self.entry).uid()));
-        let uid = item.context["item"].as_str().unwrap_or_default();
-        let lease = Lease { item: Uid(uid.into()), fence: item.fence };
-        let newest = old.filter(|_| is_of_it).and_then(|it| Section(it).lease());
-        if lease.check(newest.as_ref()).is_err() {
-            return Err(Error::Conflict { key: names::section_key(self.entry.name(), name) });
-        }
-        if is_of_it && old.is_some_and(|it| *Section(it).data() == data) {
-            return Ok(());
-        }
-        let version = old.map_or(0, |it| Section(it).version()) + 1;
-        let mut object = old.cloned().unwrap_or_else(|| fresh.clone());
-        object.set_metadata("ownerReferences", fresh.metadata("ownerReferences").clone());
-        object.get_mut("spec")["version"] = json!(version);
-        object.get_mut("spec")["hash"] = json!(data.to_string());
-        object.get_mut("spec")["lease"] = json!(lease);
-        object.get_mut("spec")["data"] = data;
-        match old {
-            Some(_) => remote.update(object, &by).await.map(drop),
-            None => remote.create(object, &by).await.map(drop),
-        }
+        self.0["sections"][section]["data"][field].as_str().map(str::to_owned)
     }
 }

@@ -51,6 +51,7 @@ impl Backdrop {
             chance: actor.chance.fork(),
             weather: self.weather.clone(),
             is_blind,
+            bug: None,
             calls: self.calls.clone(),
         }
     }

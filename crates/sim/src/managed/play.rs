@@ -16,6 +16,7 @@ use concert_provider_example::cloud;
 use concert_store::Chance;
 use serde_json::{Value, json};
 
+use super::Bug;
 use super::backdrop::{Backdrop, parts, registry};
 use super::wire::Wire;
 use crate::play::{Actor, Done, Play, Stage, Wish};
@@ -29,11 +30,12 @@ pub struct ManagedPlay {
     backdrop: Backdrop,
     /// In some lives the provider cannot tell what became of a create.
     is_blind: bool,
+    bug: Option<Bug>,
 }
 
 impl ManagedPlay {
-    /// On this stage.
-    pub fn new(stage: &Stage) -> Self {
+    /// On this stage, perhaps with a bug.
+    pub fn new(stage: &Stage, bug: Option<Bug>) -> Self {
         let settings = cloud::Settings {
             visible_after: Duration::from_secs(2),
             ready_after: Duration::from_secs(3),
@@ -42,7 +44,18 @@ impl ManagedPlay {
             ..cloud::Settings::default()
         };
         let backdrop = Backdrop::new(stage, settings, |it| it);
-        Self { chance: stage.chance.clone(), backdrop, is_blind: stage.seed % 4 == 3 }
+        Self { chance: stage.chance.clone(), backdrop, is_blind: stage.seed % 4 == 3, bug }
+    }
+
+    /// One wish after the other: something of each kind is made, changed, and not wanted any more.
+    pub fn story() -> Vec<Wish> {
+        let mut wishes = Vec::new();
+        for kind in ["Bucket", "Network"] {
+            let sized = |size| object(kind, "a", json!({"forProvider": {"region": "here", "size": size}}));
+            wishes.extend([Wish::There(sized(1)), Wish::There(sized(2))]);
+            wishes.push(Wish::Gone(ObjectKey::namespaced(GroupKind::new(GROUP, kind), "default", "a")));
+        }
+        wishes
     }
 
     fn bucket(&self, name: &str) -> Object {
@@ -87,7 +100,7 @@ impl Play for ManagedPlay {
     }
 
     fn duty(&self, actor: Actor) -> Arc<dyn Duty> {
-        let wire = self.backdrop.wire(&actor, self.is_blind);
+        let wire = Wire { bug: self.bug, ..self.backdrop.wire(&actor, self.is_blind) };
         Arc::new(Leader { wire, actor, registry: Mutex::default() })
     }
 

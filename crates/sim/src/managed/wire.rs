@@ -7,13 +7,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use concert_model::{GroupVersionKind, Object};
 use concert_provider::{
-    Call, Changes, Class, Configuration, Connector, Created, Deleted, Enumerate, Error, External, Founds,
-    Handshake, InProcess, Lookup, Observation, Plan, Token, Updated,
+    Call, Changes, Class, Configuration, Connector, Created, Deleted, Effect, Enumerate, Error, External,
+    Founds, Handshake, InProcess, Lookup, Observation, Plan, Token, Updated,
 };
 use concert_store::{Chance, Clock};
 use futures_util::future::BoxFuture;
 use tokio::sync::oneshot;
 
+use super::Bug;
 use crate::executor::{Executor, Group};
 use crate::faults::{Fault, Weather};
 
@@ -35,6 +36,8 @@ pub struct Wire {
     pub weather: Weather,
     /// Whether the provider knows nothing of tokens, as the older protocol does not.
     pub is_blind: bool,
+    /// What is wrong on purpose.
+    pub bug: Option<Bug>,
     /// Counts calls.
     pub calls: Arc<AtomicU64>,
 }
@@ -165,7 +168,9 @@ impl External for Session {
         let work = move |mut it: Box<dyn External>| -> BoxFuture<'static, Result<Created>> {
             Box::pin(async move { it.create(&object, &token, &inner).await })
         };
-        self.send(call, true, work).await
+        let denies = self.wire.bug == Some(Bug::DeniesDoubt);
+        let told = |error: Error| if denies { Error { effect: Effect::None, ..error } } else { error };
+        self.send(call, true, work).await.map_err(told)
     }
 
     async fn update(&mut self, object: &Object, call: &Call) -> Result<Updated> {
@@ -181,6 +186,9 @@ impl External for Session {
     async fn lookup(&mut self, object: &Object, token: &Token, call: &Call) -> Result<Lookup> {
         if self.wire.is_blind {
             return Ok(Lookup::Unknown);
+        }
+        if self.wire.bug == Some(Bug::FindsNothing) {
+            return Ok(Lookup::CertainlyNone);
         }
         let (object, token, inner) = (object.clone(), token.clone(), call.clone());
         let work = move |mut it: Box<dyn External>| -> BoxFuture<'static, Result<Lookup>> {

@@ -4,6 +4,10 @@ use concert_model::{Revision, Timestamp};
 
 use super::Act;
 
+/// How far ahead a store goes on that has taken back a copy: more than could have been written to the lost one
+/// after that, at ten thousand writes a second for three years.
+pub(super) const LEAP: i64 = 1_000_000_000_000;
+
 pub(super) fn revision_of(number: i64) -> Revision {
     Revision(number.unsigned_abs())
 }

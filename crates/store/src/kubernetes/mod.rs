@@ -9,6 +9,7 @@
 //! does.
 
 mod cache;
+mod careful;
 mod codec;
 mod connect;
 mod delete;
@@ -30,6 +31,7 @@ use concert_model::{Encoded, GroupKind, Object, ObjectKey, Patch, ResourceVersio
 use futures_util::future::BoxFuture;
 use tokio::sync::watch as signal;
 
+pub use careful::careful;
 pub use connect::Connect;
 pub use requests::{Requests, Verb};
 use server::Server;

@@ -123,6 +123,7 @@ struct Shared {
     hub: hub::Hub,
     /// Held while something is published.
     publishing: std::sync::Mutex<()>,
+    cut_off: follow::CutOff,
     recent: recent::Recent,
     kinds: kinds::Kinds,
     seal: Seal,
@@ -139,6 +140,7 @@ impl Local {
         let shared = Arc::new(Shared {
             hub: hub::Hub::new(backend.bounds()?.newest),
             publishing: std::sync::Mutex::new(()),
+            cut_off: follow::CutOff::default(),
             recent: recent::Recent::default(),
             kinds: kinds::Kinds::built_in(),
             seal: Seal::new(keyring, chance.clone()),
@@ -147,7 +149,7 @@ impl Local {
         let driver = driver::Driver::start(threading, backend.clone(), shared.clone());
         let store = Self(Arc::new(Inner {
             driver,
-            _follower: follow::Follower::start(&backend, &shared),
+            _follower: follow::Follower::start(&backend, &shared, &clock),
             backend,
             shared,
             clock,

@@ -9,7 +9,7 @@ use tracing::{Instrument as _, info, info_span, warn};
 use super::claim::Item;
 use super::leases::Lease;
 use super::results::Results;
-use crate::answer::{self, Failed, Outcome};
+use crate::answer::{self, Class, Failed, Outcome};
 use crate::component::Component;
 use crate::http::Http;
 use crate::inventory::Inventory;
@@ -55,6 +55,9 @@ fn note(item: &Item, outcome: &Outcome) {
     match outcome {
         Ok(it) if it.is_ready() => info!(entry, reasons, message = it.message(), "ready"),
         Ok(it) => info!(entry, reasons, message = it.message(), "not yet ready"),
+        Err(it) if it.class() == Class::Busy => {
+            info!(entry, reasons, message = it.message(), "not yet ready");
+        }
         Err(it) => warn!(entry, reasons, message = it.message(), class = ?it.class(), "failed"),
     }
 }

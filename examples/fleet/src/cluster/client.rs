@@ -6,7 +6,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bytes::Bytes;
 use concert_model::Address;
-use http::header::CONTENT_TYPE;
+use concert_store::kubernetes::careful;
+use concert_worker::Failed;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::response::Parts;
 use http::{Method, Request};
 use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
@@ -18,11 +21,14 @@ use super::kinds::{Kind, Place};
 
 /// Longest that an answer may take.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Longest that a cluster may ask us to stay away.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(60 * 60);
 /// Longest answer: a list of one namespace.
 const BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Whose fields they are that are applied here.
 const MANAGER: &str = "concert-fleet";
 
+const UNUSABLE: &str = "the kubeconfig cannot be used";
 const JSON: &str = "application/json";
 const APPLY: &str = "application/apply-patch+yaml";
 const MERGE: &str = "application/merge-patch+json";
@@ -37,6 +43,9 @@ pub enum Trouble {
     Absent,
     #[error("{message} (HTTP {code})")]
     Refused { code: u16, message: String },
+    /// It has too much to do, and says perhaps for how long.
+    #[error("the cluster has too much to do")]
+    Busy(Option<Duration>),
     #[error("the cluster cannot be reached: {0}")]
     Unreachable(String),
 }
@@ -50,23 +59,18 @@ impl Client {
     pub async fn from_file(path: &Path) -> anyhow::Result<Self> {
         let text = std::fs::read_to_string(path);
         let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-        let opened = Self::from_text(&text).await;
+        let opened = config(&text).await;
+        let opened = opened.and_then(|it| kube::Client::try_from(it).map_err(|_| UNUSABLE)).map(Self);
         opened.map_err(anyhow::Error::msg).with_context(|| format!("{} cannot be used", path.display()))
     }
 
     /// The cluster that a stranger's kubeconfig leads to, as far as it was accepted.
     pub async fn open(access: &Access) -> Result<Self, Trouble> {
         access.check_address().await.map_err(Trouble::Unreachable)?;
-        Self::from_text(&access.to_document().to_string()).await.map_err(Trouble::Unreachable)
-    }
-
-    /// Says nothing of the text in its errors.
-    async fn from_text(text: &str) -> Result<Self, String> {
-        let unusable = "the kubeconfig cannot be used";
-        let file = Kubeconfig::from_yaml(text).map_err(|_| unusable)?;
-        let options = KubeConfigOptions::default();
-        let config = kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|_| unusable)?;
-        Ok(Self(kube::Client::try_from(config).map_err(|_| unusable)?))
+        let config = config(&access.to_document().to_string()).await;
+        // What the name of the server leads to is looked at again with each connection.
+        let client = config.and_then(|it| careful(&it).map_err(|_| UNUSABLE));
+        client.map(Self).map_err(|why| Trouble::Unreachable(why.to_owned()))
     }
 
     /// Answers if the cluster does, and accepts who we are.
@@ -147,23 +151,56 @@ impl Client {
             }
             let request = request.body(body).map_err(|error| unreachable(&error))?;
             let response = self.0.send(request).await.map_err(|error| unreachable(&error))?;
-            let code = response.status().as_u16();
-            let body = Limited::new(response.into_body(), BYTES_MAX).collect().await;
+            let (head, body) = response.into_parts();
+            let body = Limited::new(body, BYTES_MAX).collect().await;
             let body = body.map_err(|error| unreachable(&*error))?.to_bytes();
-            judge(code, &body)
+            judge(&head, &body)
         };
         let late = |_| Trouble::Unreachable(format!("no answer within {} s", PATIENCE.as_secs()));
         tokio::time::timeout(PATIENCE, exchange).await.map_err(late)?
     }
 }
 
-fn judge(code: u16, body: &Bytes) -> Result<Value, Trouble> {
+/// Says nothing of the text in its errors.
+async fn config(text: &str) -> Result<kube::Config, &'static str> {
+    let file = Kubeconfig::from_yaml(text).map_err(|_| UNUSABLE)?;
+    let options = KubeConfigOptions::default();
+    kube::Config::from_custom_kubeconfig(file, &options).await.map_err(|_| UNUSABLE)
+}
+
+impl Trouble {
+    /// What it is of a cluster that is not that of the entry, and whose silence is no reason to leave that one
+    /// alone.
+    pub fn elsewhere(self) -> Failed {
+        match self {
+            Self::Busy(_) => self.into(),
+            _ => Failed::transient(self),
+        }
+    }
+}
+
+impl From<Trouble> for Failed {
+    fn from(trouble: Trouble) -> Self {
+        match &trouble {
+            Trouble::Unreachable(_) => Self::unreachable(trouble),
+            Trouble::Busy(Some(after)) => Self::busy(&trouble).again_after(*after),
+            Trouble::Busy(None) => Self::busy(trouble),
+            _ => Self::transient(trouble),
+        }
+    }
+}
+
+fn judge(head: &Parts, body: &Bytes) -> Result<Value, Trouble> {
     let parsed: Value = serde_json::from_slice(body).unwrap_or_default();
-    match code {
+    match head.status.as_u16() {
         200..300 => Ok(parsed),
         401 => Err(Trouble::Unauthorized),
         404 => Err(Trouble::Absent),
-        _ => {
+        429 => {
+            let seconds = head.headers.get(RETRY_AFTER).and_then(|it| it.to_str().ok()?.parse().ok());
+            Err(Trouble::Busy(seconds.map(|it| Duration::from_secs(it).min(RETRY_AFTER_MAX))))
+        }
+        code => {
             let message = parsed["message"].as_str().unwrap_or("no reason was given").to_owned();
             Err(Trouble::Refused { code, message })
         }
@@ -179,4 +216,30 @@ fn unknown(object: &Value) -> Trouble {
 fn unreachable(error: &dyn std::error::Error) -> Trouble {
     let causes = std::iter::successors(Some(error), |it| it.source());
     Trouble::Unreachable(causes.map(ToString::to_string).collect::<Vec<_>>().join(": "))
+}
+
+#[cfg(test)]
+mod tests {
+    use concert_worker::Class;
+
+    use super::*;
+
+    fn judged(code: u16, retry_after: Option<&str>) -> Trouble {
+        let mut answer = http::Response::builder().status(code);
+        if let Some(seconds) = retry_after {
+            answer = answer.header(RETRY_AFTER, seconds);
+        }
+        let (head, ()) = answer.body(()).unwrap().into_parts();
+        judge(&head, &Bytes::new()).unwrap_err()
+    }
+
+    #[test]
+    fn r17_a_cluster_that_has_too_much_to_do_has_not_failed() {
+        assert_eq!(judged(429, Some("7")), Trouble::Busy(Some(Duration::from_secs(7))));
+        for wait in [None, Some("Wed, 21 Oct 2015 07:28:00 GMT")] {
+            assert_eq!(judged(429, wait), Trouble::Busy(None));
+        }
+        assert_eq!(Failed::from(judged(429, Some("7"))).class(), Class::Busy);
+        assert_eq!(Failed::from(judged(500, None)).class(), Class::Transient);
+    }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use concert_worker::{Answer, Entry, Failed, Inventory, Outcome, Waits};
+use concert_worker::{Answer, Entry, Inventory, Outcome, Waits};
 
 use super::client::{Client, Trouble};
 use super::document::Access;
@@ -57,8 +57,7 @@ impl Targets {
                 self.forget(entry);
                 Ok(waiting("the cluster does not accept the credentials"))
             }
-            Err(No::Trouble(trouble @ Trouble::Unreachable(_))) => Err(Failed::unreachable(trouble)),
-            Err(No::Trouble(trouble)) => Err(Failed::transient(trouble)),
+            Err(No::Trouble(trouble)) => Err(trouble.into()),
             Err(No::Inventory(error)) => Err(error.into()),
         }
     }

@@ -169,11 +169,14 @@ impl Component for Kubeconfigs {
             Ok(answer) => Ok(answer),
             Err(Keep::Inventory(error)) => Err(error.into()),
             Err(Keep::Trouble(trouble)) => {
-                let (reason, failed) = match &trouble {
-                    Trouble::Unreachable(_) => ("NoAnswer", Failed::unreachable(&trouble)),
-                    _ => ("Refused", Failed::transient(&trouble)),
+                let text = trouble.to_string();
+                let reason = match &trouble {
+                    Trouble::Unreachable(_) => "NoAnswer",
+                    // It has answered, so it is there.
+                    Trouble::Busy(_) => return Err(trouble.into()),
+                    _ => "Refused",
                 };
-                Err(failed.with_condition(REACHABLE, Status::False, reason, trouble.to_string()))
+                Err(Failed::from(trouble).with_condition(REACHABLE, Status::False, reason, text))
             }
         }
     }

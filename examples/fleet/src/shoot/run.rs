@@ -32,8 +32,8 @@ impl Shoots {
     /// Asks for the end of the Shoot until there is none.
     async fn fell(&self, entry: &Entry, inventory: &Inventory) -> Outcome {
         let place = place(&entry.id);
-        self.garden.delete(&place).await.map_err(Failed::transient)?;
-        if self.garden.get(&place).await.map_err(Failed::transient)?.is_some() {
+        self.garden.delete(&place).await.map_err(Trouble::elsewhere)?;
+        if self.garden.get(&place).await.map_err(Trouble::elsewhere)?.is_some() {
             return Ok(Answer::requeue(self.poll, "the Shoot is being deleted"));
         }
         inventory.remove(CLUSTER).await?;
@@ -52,7 +52,7 @@ impl Component for Shoots {
             let waits = [Waits::section(NETWORK).path("/vnet_name")];
             return Ok(Answer::not_ready("there is no network to put a Shoot into", waits));
         };
-        match self.grow(entry, vnet, data(SETTINGS)).await.map_err(Failed::transient)? {
+        match self.grow(entry, vnet, data(SETTINGS)).await.map_err(Trouble::elsewhere)? {
             Progress::Growing(how) => Ok(Answer::requeue(self.poll, how.clone()).with_condition(
                 CREATED,
                 Status::False,

@@ -14,7 +14,26 @@ fn canaries(kubeconfig: &str) -> Vec<String> {
     let document: Value = serde_json::from_str(kubeconfig).unwrap();
     let user = &document["users"][0]["user"];
     let texts = ["token", "client-key-data"].iter().filter_map(|it| user[*it].as_str().map(str::to_owned));
-    texts.flat_map(|it| [concert_model::base64::encode(it.as_bytes()), it]).collect()
+    texts
+        .flat_map(|it| (0..3).map(|shift| encoded(&it, shift)).chain([it.clone()]).collect::<Vec<_>>())
+        .collect()
+}
+
+/// What a text looks like somewhere inside of something that is encoded as a whole: in base64 that depends on
+/// how many bytes there are before it, modulo three. Characters that share bits with others are left out.
+fn encoded(text: &str, shift: usize) -> String {
+    let padded = format!("{}{text}", "-".repeat(shift));
+    let all = concert_model::base64::encode(padded.as_bytes());
+    all[(shift * 8).div_ceil(6)..padded.len() * 8 / 6].to_owned()
+}
+
+#[test]
+fn what_is_encoded_as_a_part_of_something_is_found() {
+    let token = "canary-in-a-token";
+    for before in ["", "a", "ab", "abc", "{\"token\": "] {
+        let whole = concert_model::base64::encode(format!("{before}{token}\"}}").as_bytes());
+        assert!((0..3).any(|shift| whole.contains(&encoded(token, shift))), "{before}");
+    }
 }
 
 /// Looks for the kubeconfigs of these entries in everything that anybody can read who is not to have them.

@@ -192,7 +192,16 @@ fn u5_a_component_is_installed_updated_repaired_and_pruned() {
 
 #[test]
 fn u5_a_service_instance_in_the_cluster_wakes_the_connectivity_proxy() {
-    let Some(mut fleet) = Fleet::start(Layout::Together) else { return };
+    a_service_instance_wakes_the_proxy(Layout::Together);
+}
+
+#[test]
+fn u5_a_service_instance_wakes_the_connectivity_proxy_with_inventory_and_mothership_apart() {
+    a_service_instance_wakes_the_proxy(Layout::Apart);
+}
+
+fn a_service_instance_wakes_the_proxy(layout: Layout) {
+    let Some(mut fleet) = Fleet::start(layout) else { return };
     fleet.world.define_service_instances();
     with_credentials(&mut fleet, "rt-u5p");
     fleet.run("connectivity-proxy");

@@ -96,16 +96,17 @@ impl Api {
         key: &ThingKey,
         properties: Map<String, Value>,
         account: &Account,
+        fence: Option<u64>,
     ) -> Result<Thing, Fault> {
-        self.call(|cloud, now| cloud.update(key, properties, account, now)).await
+        self.call(|cloud, now| cloud.update(key, properties, account, fence, now)).await
     }
 
     /// As [`Cloud::delete`].
     ///
     /// # Errors
     /// As there.
-    pub async fn delete(&self, key: &ThingKey, account: &Account) -> Result<(), Fault> {
-        self.call(|cloud, now| cloud.delete(key, account, now)).await
+    pub async fn delete(&self, key: &ThingKey, account: &Account, fence: Option<u64>) -> Result<(), Fault> {
+        self.call(|cloud, now| cloud.delete(key, account, fence, now)).await
     }
 
     /// As [`Cloud::lookup`].

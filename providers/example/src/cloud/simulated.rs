@@ -41,6 +41,8 @@ pub struct Cloud {
     truth: Truth,
     log: Option<LogFile>,
     made: u64,
+    /// Calls of clients since it was opened, whatever came of them.
+    calls: u64,
 }
 
 #[derive(Debug)]
@@ -71,6 +73,8 @@ pub struct Create {
     pub owner: Owner,
     /// Any JSON.
     pub properties: Map<String, Value>,
+    /// The number of the claim that it is made under.
+    pub fence: Option<u64>,
 }
 
 /// What became of a token.
@@ -95,6 +99,7 @@ impl Cloud {
             truth: Truth::default(),
             log: None,
             made: 0,
+            calls: 0,
         }
     }
 
@@ -125,6 +130,11 @@ impl Cloud {
             self.quotas.clear();
         }
         self.settings = settings;
+    }
+
+    /// How often clients have called since it was opened, whatever came of it.
+    pub fn calls(&self) -> u64 {
+        self.calls
     }
 
     /// What really happened.
@@ -187,6 +197,7 @@ impl Cloud {
         key: &ThingKey,
         properties: Map<String, Value>,
         account: &Account,
+        fence: Option<u64>,
         now: Timestamp,
     ) -> Result<Thing, Fault> {
         self.enter(account, now)?;
@@ -205,7 +216,8 @@ impl Cloud {
         whole.extend(properties);
         if whole != *former {
             let is_broken = kept.thing.is_broken;
-            let event = Event::Updated { key: key.clone(), properties: whole, is_broken, by_hand: false };
+            let event =
+                Event::Updated { key: key.clone(), properties: whole, is_broken, by_hand: false, fence };
             self.record(event, now)?;
         }
         let thing = self.things[key].thing.clone();
@@ -216,10 +228,16 @@ impl Cloud {
     ///
     /// # Errors
     /// Any but those of names, tokens and properties.
-    pub fn delete(&mut self, key: &ThingKey, account: &Account, now: Timestamp) -> Result<(), Fault> {
+    pub fn delete(
+        &mut self,
+        key: &ThingKey,
+        account: &Account,
+        fence: Option<u64>,
+        now: Timestamp,
+    ) -> Result<(), Fault> {
         self.enter(account, now)?;
         if self.things.get(key).is_some_and(|kept| kept.is_seen(account, now)) {
-            self.record(Event::Deleted { key: key.clone(), by_hand: false }, now)?;
+            self.record(Event::Deleted { key: key.clone(), by_hand: false, fence }, now)?;
         }
         self.answer(())
     }
@@ -268,7 +286,8 @@ impl Cloud {
             // Null takes a property away, as in a merge patch.
             if value.is_null() { drop(whole.remove(&field)) } else { drop(whole.insert(field, value)) }
         }
-        let event = Event::Updated { key: key.clone(), properties: whole, is_broken, by_hand: true };
+        let event =
+            Event::Updated { key: key.clone(), properties: whole, is_broken, by_hand: true, fence: None };
         self.record(event, now)?;
         Ok(self.things[key].thing.clone())
     }
@@ -280,7 +299,7 @@ impl Cloud {
     pub fn vanish(&mut self, key: &ThingKey, now: Timestamp) -> Result<Thing, Fault> {
         let gone = self.things.get(key).map(|kept| kept.thing.clone());
         let gone = gone.ok_or_else(|| Fault::Missing { id: key.id.clone() })?;
-        self.record(Event::Deleted { key: key.clone(), by_hand: true }, now)?;
+        self.record(Event::Deleted { key: key.clone(), by_hand: true, fence: None }, now)?;
         Ok(gone)
     }
 
@@ -299,6 +318,7 @@ impl Cloud {
     }
 
     fn enter(&mut self, account: &Account, now: Timestamp) -> Result<(), Fault> {
+        self.calls += 1;
         if let Some(quota) = self.settings.quota {
             let bucket = self.quotas.entry(account.clone()).or_insert_with(|| Bucket::full(&quota, now));
             bucket
@@ -354,7 +374,8 @@ impl Cloud {
             ready_at: later(now, self.settings.ready_after),
             is_broken: false,
         };
-        self.record(Event::Created { thing: Box::new(thing.clone()), token: create.token }, now)?;
+        let made = Box::new(thing.clone());
+        self.record(Event::Created { thing: made, token: create.token, fence: create.fence }, now)?;
         Ok(thing)
     }
 
@@ -387,7 +408,7 @@ impl Cloud {
     /// `now` is none for what happened in an earlier life, which everybody has seen by now.
     fn apply(&mut self, event: &Event, now: Option<Timestamp>) {
         match event {
-            Event::Created { thing, token } => {
+            Event::Created { thing, token, .. } => {
                 self.made += 1;
                 if let Some(token) = token {
                     let token = (thing.account.clone(), token.clone());
@@ -398,7 +419,7 @@ impl Cloud {
                 }
                 self.things.insert(thing.key.clone(), Kept { thing: (**thing).clone(), former: None });
             }
-            Event::Updated { key, properties, is_broken, by_hand } => {
+            Event::Updated { key, properties, is_broken, by_hand, .. } => {
                 let stale_for = self.settings.stale_for;
                 let Some(kept) = self.things.get_mut(key) else { return };
                 let former = std::mem::replace(&mut kept.thing.properties, properties.clone());

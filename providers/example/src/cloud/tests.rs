@@ -93,7 +93,7 @@ fn a_lookup_sees_what_reads_do_not_see_yet() {
 fn a_token_whose_thing_is_gone_makes_no_other() {
     let mut cloud = cloud(Settings::default());
     let thing = cloud.create(bucket("a", "t"), at(0)).unwrap();
-    cloud.delete(&thing.key, &mine(), at(1)).unwrap();
+    cloud.delete(&thing.key, &mine(), None, at(1)).unwrap();
     assert_eq!(cloud.create(bucket("a", "t"), at(2)), Err(Fault::TokenSpent { token: "t".into() }));
     assert_eq!(cloud.lookup("t", &mine(), at(2)), Ok(Lookup::CertainlyNone));
 }
@@ -105,10 +105,10 @@ fn a_lost_answer_leaves_the_effect_behind() {
     assert_eq!(cloud.truth().summary().live, 1);
     let Ok(Lookup::Found(thing)) = cloud.lookup("t", &mine(), at(1)) else { panic!("not found") };
     assert_eq!(
-        cloud.update(&thing.key, properties(json!({"size": 2})), &mine(), at(2)),
+        cloud.update(&thing.key, properties(json!({"size": 2})), &mine(), None, at(2)),
         Err(Fault::AnswerLost)
     );
-    assert_eq!(cloud.delete(&thing.key, &mine(), at(3)), Err(Fault::AnswerLost));
+    assert_eq!(cloud.delete(&thing.key, &mine(), None, at(3)), Err(Fault::AnswerLost));
     assert_eq!(cloud.truth().summary().live, 0);
 }
 
@@ -135,7 +135,7 @@ fn a_name_belongs_to_who_had_it_first() {
 fn a_new_thing_is_invisible_for_a_while_and_cannot_be_deleted_meanwhile() {
     let mut cloud = cloud(Settings { visible_after: Duration::from_secs(5), ..Settings::default() });
     let key = cloud.create(bucket("a", "t"), at(0)).unwrap().key;
-    assert_eq!(cloud.delete(&key, &mine(), at(4_999)), Ok(()));
+    assert_eq!(cloud.delete(&key, &mine(), None, at(4_999)), Ok(()));
     assert_eq!(cloud.list("bucket", "", &mine(), at(4_999)), Ok(vec![]));
     assert!(cloud.read(&key, &mine(), at(5_000)).unwrap().is_some());
     assert_eq!(cloud.list("bucket", "bkt-", &mine(), at(5_000)).unwrap().len(), 1);
@@ -161,7 +161,7 @@ fn reads_are_stale_for_a_while_after_an_update_but_not_after_drift() {
     let size = |cloud: &mut Cloud, now| {
         cloud.read(&key, &mine(), at(now)).unwrap().unwrap().properties["size"].clone()
     };
-    cloud.update(&key, properties(json!({"size": 2})), &mine(), at(1_000)).unwrap();
+    cloud.update(&key, properties(json!({"size": 2})), &mine(), None, at(1_000)).unwrap();
     assert_eq!((size(&mut cloud, 5_999), size(&mut cloud, 6_000)), (json!(1), json!(2)));
     cloud.drift(&key, properties(json!({"size": 3})), None, at(7_000)).unwrap();
     assert_eq!(size(&mut cloud, 7_000), json!(3));
@@ -171,7 +171,7 @@ fn reads_are_stale_for_a_while_after_an_update_but_not_after_drift() {
 fn an_update_that_changes_nothing_is_no_event() {
     let mut cloud = cloud(Settings::default());
     let key = cloud.create(bucket("a", "t"), at(0)).unwrap().key;
-    cloud.update(&key, properties(json!({"size": 1})), &mine(), at(1)).unwrap();
+    cloud.update(&key, properties(json!({"size": 1})), &mine(), None, at(1)).unwrap();
     assert_eq!(cloud.truth().summary().updated, 0);
 }
 
@@ -180,8 +180,11 @@ fn the_region_is_for_life() {
     let mut cloud = cloud(Settings::default());
     let key = cloud.create(bucket("a", "t"), at(0)).unwrap().key;
     let south = properties(json!({"region": "south"}));
-    assert_eq!(cloud.update(&key, south, &mine(), at(1)), Err(Fault::Immutable { field: "region".into() }));
-    assert!(cloud.update(&key, properties(json!({"region": "north"})), &mine(), at(1)).is_ok());
+    assert_eq!(
+        cloud.update(&key, south, &mine(), None, at(1)),
+        Err(Fault::Immutable { field: "region".into() })
+    );
+    assert!(cloud.update(&key, properties(json!({"region": "north"})), &mine(), None, at(1)).is_ok());
 }
 
 #[test]
@@ -211,7 +214,7 @@ fn two_things_of_one_owner_at_a_time_are_a_double() {
     assert_eq!(cloud.truth().doubles(), [], "one after the other is fine");
 
     let third = cloud.create(bucket("a", "4"), at(4)).unwrap().key;
-    cloud.delete(&second, &mine(), at(5)).unwrap();
+    cloud.delete(&second, &mine(), None, at(5)).unwrap();
     let doubles = cloud.truth().doubles();
     assert_eq!(doubles.len(), 1, "even when one is gone by now");
     assert_eq!(
@@ -219,6 +222,25 @@ fn two_things_of_one_owner_at_a_time_are_a_double() {
         ("a", &vec![second.id.clone(), third.id.clone()])
     );
     assert_eq!(cloud.truth().created_for("a"), [first, second, third]);
+}
+
+#[test]
+fn a_change_under_an_older_claim_than_one_before_is_late() {
+    let mut cloud = cloud(Settings::default());
+    let size = |size: i64| properties(json!({ "size": size }));
+    let key = cloud.create(Create { fence: Some(3), ..bucket("a", "1") }, at(0)).unwrap().key;
+    let other = cloud.create(Create { fence: Some(1), ..bucket("b", "2") }, at(0)).unwrap().key;
+    cloud.update(&key, size(2), &mine(), Some(7), at(1)).unwrap();
+    cloud.update(&key, size(3), &mine(), Some(7), at(2)).unwrap();
+    cloud.update(&other, size(2), &mine(), Some(1), at(2)).unwrap();
+    cloud.update(&key, size(4), &mine(), None, at(3)).unwrap();
+    cloud.drift(&key, size(5), None, at(3)).unwrap();
+    assert_eq!(cloud.truth().summary().late, 0, "each object has its own, and who tells none is not judged");
+
+    cloud.update(&key, size(6), &mine(), Some(3), at(4)).unwrap();
+    cloud.delete(&key, &mine(), Some(6), at(5)).unwrap();
+    let late: Vec<u64> = cloud.truth().late().iter().map(|it| it.sequence).collect();
+    assert_eq!((late, cloud.truth().summary().late), (vec![8, 9], 2));
 }
 
 #[test]
@@ -254,8 +276,8 @@ fn a_cloud_that_was_killed_finds_its_things_again() {
     let mut cloud = open();
     let kept = cloud.create(bucket("a", "1"), at(0)).unwrap();
     let gone = cloud.create(bucket("b", "2"), at(0)).unwrap();
-    cloud.update(&kept.key, properties(json!({"size": 9})), &mine(), at(1)).unwrap();
-    cloud.delete(&gone.key, &mine(), at(1)).unwrap();
+    cloud.update(&kept.key, properties(json!({"size": 9})), &mine(), None, at(1)).unwrap();
+    cloud.delete(&gone.key, &mine(), None, at(1)).unwrap();
     cloud.lookup("never", &mine(), at(1)).unwrap();
     let before = cloud.truth().since(0).to_vec();
     drop(cloud);

@@ -30,6 +30,9 @@ pub enum Event {
         thing: Box<Thing>,
         /// With this token.
         token: Option<String>,
+        /// The number of the claim that it was done under, where the caller told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fence: Option<u64>,
     },
     /// Its properties changed.
     Updated {
@@ -41,6 +44,9 @@ pub enum Event {
         is_broken: bool,
         /// Whether it was done behind the back of the provider.
         by_hand: bool,
+        /// The number of the claim that it was done under, where the caller told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fence: Option<u64>,
     },
     /// It is gone.
     Deleted {
@@ -48,6 +54,9 @@ pub enum Event {
         key: ThingKey,
         /// Whether it was done behind the back of the provider.
         by_hand: bool,
+        /// The number of the claim that it was done under, where the caller told.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        fence: Option<u64>,
     },
     /// A lookup found nothing, so the token can never make anything.
     Burnt {
@@ -82,6 +91,9 @@ pub struct Summary {
     pub live: u64,
     /// Objects with a double.
     pub doubles: u64,
+    /// Changes by one who had been replaced.
+    #[serde(default)]
+    pub late: u64,
 }
 
 /// All that ever happened, in order.
@@ -154,6 +166,31 @@ impl Truth {
         worst.into_values().collect()
     }
 
+    /// Changes for an object that came after one under a newer claim: whoever made them had been replaced, and
+    /// should have been stopped.
+    pub fn late(&self) -> Vec<&Entry> {
+        let mut owners: BTreeMap<&ThingKey, &str> = BTreeMap::new();
+        let mut newest: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut late = Vec::new();
+        for entry in &self.entries {
+            let (key, fence) = match &entry.event {
+                Event::Created { thing, fence, .. } => {
+                    owners.insert(&thing.key, &thing.owner.uid);
+                    (&thing.key, fence)
+                }
+                Event::Updated { key, fence, .. } | Event::Deleted { key, fence, .. } => (key, fence),
+                Event::Burnt { .. } => continue,
+            };
+            let (Some(owner), Some(fence)) = (owners.get(key), fence) else { continue };
+            let newest = newest.entry(owner).or_default();
+            *newest = (*newest).max(*fence);
+            if fence < newest {
+                late.push(entry);
+            }
+        }
+        late
+    }
+
     /// Things whose object the caller does not know. Things made by hand have no object and are not
     /// leaks.
     pub fn leaks(&self, known: &BTreeSet<String>) -> Vec<Thing> {
@@ -163,7 +200,11 @@ impl Truth {
 
     /// The truth in numbers.
     pub fn summary(&self) -> Summary {
-        let mut summary = Summary { doubles: self.doubles().len() as u64, ..Summary::default() };
+        let mut summary = Summary {
+            doubles: self.doubles().len() as u64,
+            late: self.late().len() as u64,
+            ..Summary::default()
+        };
         for entry in &self.entries {
             match entry.event {
                 Event::Created { .. } => summary.created += 1,

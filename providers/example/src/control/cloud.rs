@@ -106,6 +106,7 @@ pub(super) async fn create(
         account: wanted.account,
         owner: wanted.owner,
         properties: wanted.properties,
+        fence: None,
     };
     let thing = api.create(create).await?;
     Ok((StatusCode::CREATED, Json(shown(&thing, api.now()))))
@@ -137,7 +138,7 @@ pub(super) async fn update(
     Query(which): Query<Which>,
     Json(changed): Json<Changed>,
 ) -> Result<Json<Value>, Refusal> {
-    let thing = api.update(&which.key(&id), changed.properties, &which.account).await?;
+    let thing = api.update(&which.key(&id), changed.properties, &which.account, None).await?;
     Ok(Json(shown(&thing, api.now())))
 }
 
@@ -146,7 +147,7 @@ pub(super) async fn delete(
     Path(id): Path<String>,
     Query(which): Query<Which>,
 ) -> Result<StatusCode, Refusal> {
-    api.delete(&which.key(&id), &which.account).await?;
+    api.delete(&which.key(&id), &which.account, None).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

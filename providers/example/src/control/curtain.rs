@@ -45,6 +45,7 @@ pub(super) async fn truth(State(api): State<Arc<Api>>, Query(since): Query<Since
         "live": truth.live(),
         "doubles": truth.doubles(),
         "summary": truth.summary(),
+        "calls": cloud.calls(),
     }))
 }
 

@@ -126,7 +126,7 @@ impl Provider for Example {
         object: &Object,
         configuration: Option<&Configuration>,
         token: &Token,
-        _call: &Call,
+        call: &Call,
     ) -> Result<Created> {
         let subject = Subject::new(object, configuration)?;
         self.validate(object).await?;
@@ -138,6 +138,7 @@ impl Provider for Example {
             account: subject.account.clone(),
             owner: subject.owner(),
             properties: compare::wanted(object.spec()),
+            fence: call.fence,
         };
         let thing = self.api.create(create).await.map_err(|fault| error(&fault))?;
         Ok(self.done(&thing, object))
@@ -147,7 +148,7 @@ impl Provider for Example {
         &self,
         object: &Object,
         configuration: Option<&Configuration>,
-        _call: &Call,
+        call: &Call,
     ) -> Result<Updated> {
         let subject = Subject::new(object, configuration)?;
         self.validate(object).await?;
@@ -158,7 +159,7 @@ impl Provider for Example {
             ));
         };
         let wanted = compare::wanted(object.spec());
-        let updated = self.api.update(&key, wanted, &subject.account).await;
+        let updated = self.api.update(&key, wanted, &subject.account, call.fence).await;
         let thing = updated.map_err(|fault| match fault {
             cloud::Fault::Immutable { field } => {
                 let message = format!("spec.forProvider.{field}: cannot change in place");
@@ -173,11 +174,11 @@ impl Provider for Example {
         &self,
         object: &Object,
         configuration: Option<&Configuration>,
-        _call: &Call,
+        call: &Call,
     ) -> Result<Deleted> {
         let subject = Subject::new(object, configuration)?;
         if let Some(key) = subject.key() {
-            self.api.delete(&key, &subject.account).await.map_err(|fault| error(&fault))?;
+            self.api.delete(&key, &subject.account, call.fence).await.map_err(|fault| error(&fault))?;
         }
         Ok(Deleted::default())
     }

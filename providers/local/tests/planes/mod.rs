@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use concert_provider::InProcess;
+use concert_provider_example::Example;
+use concert_provider_example::cloud::{self, Cloud};
 use concert_server::admin::Address;
 use concert_server::managed::{self, ControllerConfig, Dial, Options, ProviderConfig};
 use concert_server::serve::{self, Layer, Plane};
 use concert_store::kubernetes::{Config, Connect, Kubernetes, Spawn};
-use concert_store::{Store, SystemClock};
+use concert_store::{Chance, Store, SystemClock};
 use concert_testbed::Cluster;
 use serde_json::json;
 
@@ -51,13 +53,24 @@ impl Control {
     }
 }
 
-/// Every provider is `stage`.
+/// The provider of a simulated cloud, beside that of this machine.
+const CLOUD: &str = "cloud";
+
+/// Every provider is `stage`, but for the simulated cloud.
 fn dial(stage: &Stage) -> Dial {
     let local = stage.local.clone();
-    Arc::new(move |_: &_| Ok(Arc::new(InProcess::new(local.clone())) as _))
+    let cloud = Cloud::new(cloud::Settings::default(), Chance::seeded(1));
+    let api = Arc::new(cloud::Api::new(cloud, Arc::new(SystemClock::new())));
+    let cloud = Arc::new(Example::new(api).with_claims(true));
+    Arc::new(move |provider: &ProviderConfig| {
+        Ok(match provider.name.as_str() {
+            CLOUD => Arc::new(InProcess::new(cloud.clone())) as _,
+            _ => Arc::new(InProcess::new(local.clone())) as _,
+        })
+    })
 }
 
-/// A control plane in this process whose one provider is `stage`.
+/// A control plane in this process whose providers are `stage` and a simulated cloud.
 pub async fn on_our_own(stage: &Stage, folder: &Path) -> Control {
     let settings = Layer {
         data_dir: Some(folder.to_owned()),
@@ -68,9 +81,11 @@ pub async fn on_our_own(stage: &Stage, folder: &Path) -> Control {
         ..Layer::default()
     };
     let running = Plane::new(settings.resolve().unwrap()).with_dial(dial(stage)).start().await.unwrap();
-    let provider = json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Provider",
-        "metadata": {"name": "local"}, "spec": {"endpoint": "in-process:1"}});
-    running.apply(&provider.to_string(), "test").await.unwrap();
+    for name in ["local", CLOUD] {
+        let provider = json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Provider",
+            "metadata": {"name": name}, "spec": {"endpoint": "in-process:1"}});
+        running.apply(&provider.to_string(), "test").await.unwrap();
+    }
     Control { store: Arc::new(running.store().clone()), place: Place::Ours(Box::new(running)) }
 }
 
@@ -80,9 +95,12 @@ pub async fn on_kubernetes(stage: &Stage) -> Option<Control> {
     let cluster = Cluster::start_with(&options).unwrap()?;
     let definitions = include_str!("../../../../deploy/crds/claims.yaml");
     cluster.kubectl_with(&["apply", "-f", "-"], definitions).unwrap();
-    let provider =
-        ProviderConfig { name: "local".into(), endpoint: "in-process:1".into(), ..ProviderConfig::default() };
-    let config = ControllerConfig { providers: vec![provider] };
+    let provider = |name: &str| ProviderConfig {
+        name: name.into(),
+        endpoint: "in-process:1".into(),
+        ..ProviderConfig::default()
+    };
+    let config = ControllerConfig { providers: vec![provider("local"), provider(CLOUD)] };
     let options = Options::new()
         .with_kubeconfig(Some(cluster.kubeconfig()), None)
         .with_leader_election(false)

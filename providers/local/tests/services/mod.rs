@@ -12,6 +12,7 @@ use concert_model::Object;
 use concert_provider::{Call, Token};
 use concert_provider_local::{DataFolder, Local, Postgres, Redis, Settings};
 use concert_store::{Chance, SystemClock};
+use futures_util::FutureExt as _;
 use serde_json::{Value, json};
 
 pub use postgres::{Cluster, account};
@@ -104,13 +105,24 @@ pub fn call() -> Call {
 }
 
 /// Looks until something is so. For what happens in other processes, which tell nobody.
-#[expect(clippy::disallowed_methods, reason = "a process of somebody else takes its own time")]
 pub async fn until<T, F: Future<Output = Option<T>>>(mut look: impl FnMut() -> F) -> T {
+    until_or(|| look().map(|seen| seen.ok_or("it did not come to be"))).await
+}
+
+/// The same of something that has more to say while it is not so.
+#[expect(clippy::disallowed_methods, reason = "a process of somebody else takes its own time")]
+pub async fn until_or<T, E, F>(mut look: impl FnMut() -> F) -> T
+where
+    E: std::fmt::Display,
+    F: Future<Output = Result<T, E>>,
+{
+    let mut last = None;
     for _ in 0..1500 {
-        if let Some(found) = look().await {
-            return found;
+        match look().await {
+            Ok(found) => return found,
+            Err(instead) => last = Some(instead),
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    panic!("it did not come to be within 30 s");
+    panic!("after 30 s: {}", last.expect("it was looked at"));
 }

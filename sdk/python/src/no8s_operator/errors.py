@@ -4,10 +4,17 @@
 class ServerError(RuntimeError):
     """The server refused a request, with its reason."""
 
-    def __init__(self, status: int, detail: str) -> None:
+    def __init__(self, status: int, detail: str, retry_after: float | None = None) -> None:
         super().__init__(f"{detail} (HTTP {status})")
         self.status = status
         self.detail = detail
+        # After how many seconds the server wishes to be asked again.
+        self.retry_after = retry_after
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether the server has too much to do, and not whoever asks something wrong."""
+        return self.status == 429 or (self.status == 503 and self.retry_after is not None)
 
 
 class ServerUnreachableError(ConnectionError):

@@ -19,6 +19,8 @@ PASSING = frozenset({429, 502, 503, 504})
 PAUSE_FIRST = 0.2
 PAUSE_MAX = 10.0
 ANSWER_SECONDS = 30.0
+# Longest that a server may ask us to stay away.
+RETRY_AFTER_MAX = 3600.0
 
 
 class Server:
@@ -108,7 +110,8 @@ class Server:
         async with request as answer:
             raw = await answer.read()
             if answer.status >= 400:
-                raise ServerError(answer.status, _detail(raw, answer.reason))
+                wait = seconds_of(answer.headers.get("Retry-After"))
+                raise ServerError(answer.status, _detail(raw, answer.reason), wait)
             return json.loads(raw) if raw else None
 
     def _identity(self) -> dict[str, str]:
@@ -160,6 +163,13 @@ class Server:
 def _read(path: str) -> str:
     with open(path) as file:
         return file.read().strip()
+
+
+def seconds_of(retry_after: str | None) -> float | None:
+    """What `Retry-After` says. A date is not understood, and nobody is believed who says days."""
+    if retry_after is None or not retry_after.strip().isdecimal():
+        return None
+    return min(float(retry_after), RETRY_AFTER_MAX)
 
 
 def _detail(raw: bytes, reason: str | None) -> str:

@@ -72,6 +72,10 @@ class Leases:
     def is_purged(self, resource_id: int) -> bool:
         return resource_id in self._purged
 
+    def are_worked_on_for(self, task: "asyncio.Task[Any]") -> bool:
+        """Whether other tasks still work on what `task` claimed."""
+        return any(it.task is task and it.writer not in (None, task) for it in self.held.values())
+
     def left_by(self, task: "asyncio.Task[Any] | None") -> list[Lease]:
         """Leases that `task` claimed and no other task has written to."""
         return [it for it in self.held.values() if it.task is task and it.writer in (None, task)]

@@ -7,12 +7,15 @@ import asyncio
 import contextlib
 import logging
 import uuid
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 import aiohttp
 
 from no8s_operator import records
+from no8s_operator.asking import Asking
 from no8s_operator.errors import ServerError, StaleLeaseError
 from no8s_operator.http import ANSWER_SECONDS, Server, unless
 from no8s_operator.leases import Lease, Leases
@@ -51,6 +54,9 @@ class Worker:
         # Two renewals may fail before a lease runs out.
         self.renew_seconds = lease_seconds / 3
         self.leases = Leases()
+        self.asking = Asking()
+        # Told of a lost lease that nobody was handed: it may be what the plugin's own loop hangs in.
+        self.unattended: Callable[[Lease], None] | None = None
         self._path = f"/api/v1/workers/{quote(name, safe='')}"
         self._writes = Writes(server, lambda: f"{self._path}/writes")
         self._renewal: asyncio.Task[None] | None = None
@@ -148,7 +154,8 @@ class Worker:
                 request = self.server.ask_until(
                     "POST", f"{self._path}/claim", body, seconds=wait_seconds + ANSWER_SECONDS
                 )
-                answer = await unless(self.shutdown_event, request)
+                with self.asking.asks():
+                    answer = await unless(self.shutdown_event, request)
             except ServerError as error:
                 if error.status != 404:
                     raise
@@ -167,8 +174,13 @@ class Worker:
             expires=sent + self.lease_seconds,
             task=asyncio.current_task(),
         )
+        lease.on_lost = partial(self._lost, lease)
         self.leases.take(lease)
         return record
+
+    def _lost(self, lease: Lease) -> None:
+        if self.unattended:
+            self.unattended(lease)
 
     async def settle(self) -> list[dict[str, Any]]:
         """What the current task claimed earlier and left behind; it asks for more, so it is done with it.
@@ -216,6 +228,10 @@ class Worker:
 
         Raises `StaleLeaseError` when the lease is lost, `ValueError` for what the server finds invalid.
         """
+        with self.asking.asks():
+            return await self._write(resource_id, op)
+
+    async def _write(self, resource_id: int, op: dict[str, Any]) -> dict[str, Any] | None:
         lease = self.leases.held.get(resource_id)
         if lease is None:
             reason = self.leases.why_lost(resource_id)
@@ -310,7 +326,8 @@ class Worker:
 
     async def _soon(self, method: str, path: str, body: Any = None) -> Any:
         deadline = asyncio.get_running_loop().time() + ANSWER_SECONDS
-        return await self.server.ask_until(method, path, body, deadline=deadline)
+        with self.asking.asks():
+            return await self.server.ask_until(method, path, body, deadline=deadline)
 
 
 def _unrecorded(lease: Lease) -> dict[str, Any]:

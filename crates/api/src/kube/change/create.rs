@@ -6,7 +6,7 @@ use super::options::{PARAMS, WriteOptions};
 use super::{answer, commit, subject};
 use crate::error::Error;
 use crate::kube::accept::Form;
-use crate::kube::answer::Answer;
+use crate::kube::answer::{Answer, Made};
 use crate::kube::api::Call;
 use crate::kube::content;
 use crate::write::Operation;
@@ -23,6 +23,7 @@ pub(crate) async fn create(call: &Call<'_>, body: &[u8], form: Form) -> Result<A
     };
     let naming = call.resource.naming(&name);
     let written = commit(call, &naming, Operation::Create(object), &options).await?;
-    let answer = answer(call, &written.into_object(), form, &options)?;
-    Ok(Answer { code: StatusCode::CREATED, ..answer })
+    let object = written.into_object();
+    let answer = answer(call, &object, form, &options)?;
+    Ok(Answer { code: StatusCode::CREATED, made: Some(Made(object.key().name.clone())), ..answer })
 }

@@ -13,6 +13,10 @@ use crate::kube::catalogue::Resource;
 /// How long a watch may go on after what allowed it was taken away.
 pub(super) const EVERY: Duration = Duration::from_secs(2);
 
+/// How long a watch may stand while the store cannot be asked. Nothing new can come of it meanwhile, so nobody is
+/// told what they may no longer see.
+const UNASKED_MAX: Duration = Duration::from_secs(60);
+
 /// What a watch rests on.
 pub(super) struct Standing {
     /// What it said of who asks, and nothing else.
@@ -24,6 +28,8 @@ pub(super) struct Standing {
     cards: u64,
     /// Where the store was at the last look: rights are objects, so nothing new means the same rights.
     seen: Revision,
+    /// When the store was last asked and answered.
+    asked: Duration,
 }
 
 impl Standing {
@@ -37,6 +43,7 @@ impl Standing {
             cards: call.api.store.cards_version(),
             // The first look is a whole one: something may have changed since the request was let in.
             seen: Revision::default(),
+            asked: call.api.clock.elapsed(),
         }
     }
 
@@ -46,8 +53,11 @@ impl Standing {
     /// Why not; none where it just ends, and the client is to list again.
     pub(super) async fn check(&mut self, api: &Inner, resource: &Resource) -> Result<(), Option<Error>> {
         // What other replicas were told counts as well.
-        let refreshed = api.store.refresh().await;
-        refreshed.map_err(|error| Some(Error::of_read(error, &resource.naming(""))))?;
+        match api.store.refresh().await {
+            Ok(()) => self.asked = api.clock.elapsed(),
+            Err(_) if api.clock.elapsed().saturating_sub(self.asked) < UNASKED_MAX => return Ok(()),
+            Err(error) => return Err(Some(Error::of_read(error, &resource.naming("")))),
+        }
         let cards = api.store.cards_version();
         if cards != self.cards {
             let now = api.catalogues.now();

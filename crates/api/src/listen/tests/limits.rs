@@ -116,7 +116,10 @@ async fn a_client_that_asks_too_fast_is_told_to_come_back() {
     let server = plain(Limits { rate, ..Limits::default() }).await;
     let mut codes = Vec::new();
     for _ in 0..20 {
-        codes.push(code(&server.ask("GET /hello", "").await));
+        let answer = server.ask("GET /hello", "").await;
+        codes.push(code(&answer));
+        let is_refused = codes.last() == Some(&429);
+        assert_eq!(answer.contains("retry-after: 1\r\n"), is_refused, "{answer}");
     }
     assert_eq!(codes[..5], [200; 5]);
     assert!(codes[5..].iter().filter(|code| **code == 429).count() >= 10, "{codes:?}");

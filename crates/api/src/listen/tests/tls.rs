@@ -1,9 +1,12 @@
 //! The same over TLS, and what a bad handshake does not do.
 
+use concert_store::Clock;
+use concert_store::conformance::HandClock;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::time_provider::TimeProvider;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -29,22 +32,50 @@ async fn secure(limits: Limits) -> Secure {
 
 impl Secure {
     async fn dial(&self, authority: Option<&str>, protocol: &[u8]) -> std::io::Result<TlsStream<TcpStream>> {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(authority.unwrap_or_default().as_bytes()) {
-            roots.add(certificate.unwrap()).unwrap();
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let mut config = config.unwrap().with_root_certificates(roots).with_no_client_auth();
-        config.alpn_protocols = vec![protocol.to_vec()];
-        let stream = TcpStream::connect(self.server.address).await?;
-        let name = ServerName::try_from("127.0.0.1").unwrap();
-        TlsConnector::from(Arc::new(config)).connect(name, stream).await
+        dial(self.server.address, authority.unwrap_or_default(), protocol, &SystemClock::new()).await
     }
 
     async fn trusting(&self, protocol: &[u8]) -> TlsStream<TcpStream> {
         self.dial(Some(&self.authority), protocol).await.unwrap()
     }
+}
+
+/// A client's clock.
+#[derive(Debug)]
+struct Now(UnixTime);
+
+impl TimeProvider for Now {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(self.0)
+    }
+}
+
+/// A client that trusts `authority` alone.
+async fn dial(
+    address: SocketAddr,
+    authority: &str,
+    protocol: &[u8],
+    clock: &dyn Clock,
+) -> std::io::Result<TlsStream<TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(authority.as_bytes()) {
+        roots.add(certificate.unwrap()).unwrap();
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let seconds = u64::try_from(clock.now().as_second()).unwrap();
+    let now = Now(UnixTime::since_unix_epoch(Duration::from_secs(seconds)));
+    let config = ClientConfig::builder_with_details(provider, Arc::new(now));
+    let config = config.with_safe_default_protocol_versions().unwrap();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    let stream = TcpStream::connect(address).await?;
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    TlsConnector::from(Arc::new(config)).connect(name, stream).await
+}
+
+/// The certificate that the server has shown.
+fn shown(stream: &TlsStream<TcpStream>) -> Vec<u8> {
+    stream.get_ref().1.peer_certificates().unwrap()[0].to_vec()
 }
 
 fn get(path: &str) -> Request<Full<Bytes>> {
@@ -103,4 +134,51 @@ async fn a_bad_handshake_holds_up_nobody() {
     let mut rest = Vec::new();
     let _ = tokio::time::timeout(PATIENCE, quiet.read_to_end(&mut rest)).await.unwrap();
     secure.trusting(b"http/1.1").await;
+}
+
+#[tokio::test]
+async fn who_trusts_the_first_authority_accepts_every_certificate_that_follows() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(HandClock::new());
+    let names = names_for("127.0.0.1:0".parse().unwrap(), &[]);
+    let source = Source::Own { directory: folder.path().to_owned(), names };
+    let certificates = Certificates::open(source, clock.clone()).unwrap();
+    let authority = certificates.authority().unwrap().unwrap();
+    let server = start(Limits::default(), Security::Tls(certificates.clone())).await;
+    let dial = async || shown(&dial(server.address, &authority, b"h2", &*clock).await.unwrap());
+    let first = dial().await;
+    assert_eq!(first, dial().await);
+    let day = Duration::from_secs(24 * 60 * 60);
+    clock.advance(day * 250);
+    let second = dial().await;
+    assert_ne!(first, second, "it was renewed before its year was over");
+    // The authority is another certificate by now, with the same key.
+    clock.advance(day * 2_400);
+    assert_ne!(second, dial().await);
+    assert_ne!(certificates.authority().unwrap().unwrap(), authority);
+}
+
+#[tokio::test]
+async fn given_files_that_are_replaced_are_shown_to_the_next_who_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(HandClock::new());
+    let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+    let give = || {
+        let pair = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+        std::fs::write(&certificate, pair.cert.pem()).unwrap();
+        std::fs::write(&key, pair.signing_key.serialize_pem()).unwrap();
+    };
+    give();
+    let source = Source::Files { certificate: certificate.clone(), key: key.clone() };
+    let certificates = Certificates::open(source, clock.clone()).unwrap();
+    let server = start(Limits::default(), Security::Tls(certificates.clone())).await;
+    let dial = async |authority: &str| dial(server.address, authority, b"h2", &*clock).await;
+    let first = certificates.authority().unwrap().expect("it has signed itself");
+    dial(&first).await.unwrap();
+    give();
+    let second = certificates.authority().unwrap().expect("so has this one");
+    assert!(dial(&second).await.is_err(), "nobody has looked yet");
+    clock.advance(Duration::from_secs(2));
+    dial(&second).await.unwrap();
+    assert!(dial(&first).await.is_err());
 }

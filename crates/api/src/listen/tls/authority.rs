@@ -84,6 +84,19 @@ fn read_authority(text: &[u8]) -> Result<Authority, TlsError> {
     Ok(Authority { key, certificate, pem: pem.to_owned() })
 }
 
+/// The first of these certificates that nobody else has signed.
+pub(super) fn own_signed(chain: &str) -> Result<Option<String>, TlsError> {
+    const END: &str = "-----END CERTIFICATE-----";
+    for part in chain.split_inclusive(END).filter(|it| it.ends_with(END)) {
+        let certificate = certificates(part.as_bytes())?.remove(0);
+        let Ok((_, parsed)) = X509Certificate::from_der(&certificate) else { continue };
+        if parsed.issuer() == parsed.subject() {
+            return Ok(Some(format!("{}\n", part.trim_start())));
+        }
+    }
+    Ok(None)
+}
+
 fn authority_params(now: Timestamp) -> CertificateParams {
     let mut params = lasting(CertificateParams::default(), CA_DAYS, now);
     params.distinguished_name.push(DnType::CommonName, "Concert CA");

@@ -78,13 +78,16 @@ impl Certificates {
         Ok(Self(Arc::new(Inner { source, clock, state })))
     }
 
-    /// The PEM text that clients of our own CA need to trust us.
+    /// The PEM text that clients need to trust us: our own CA, or what signed itself among given
+    /// certificates. None if others have signed all of them: then clients know those, or their owner does.
     ///
     /// # Errors
-    /// [`TlsError`] if it cannot be read. None for given files, whose owner knows.
+    /// [`TlsError`] if it cannot be read.
     pub fn authority(&self) -> Result<Option<String>, TlsError> {
         match &self.0.source {
-            Source::Files { .. } => Ok(None),
+            Source::Files { certificate, .. } => {
+                authority::own_signed(&String::from_utf8_lossy(&file::read(certificate)?))
+            }
             Source::Own { directory, .. } => {
                 let text = file::read(&directory.join(CA_FILE))?;
                 Ok(Some(String::from_utf8_lossy(&text).into_owned()))

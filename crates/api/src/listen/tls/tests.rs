@@ -110,6 +110,24 @@ fn given_files_are_read_again_when_they_change_and_nonsense_changes_nothing() {
 }
 
 #[test]
+fn given_certificates_that_nobody_else_has_signed_are_the_authority() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = Arc::new(HandClock::new());
+    Certificates::open(own(folder.path(), &["localhost"]), clock.clone()).unwrap();
+    let whole = std::fs::read_to_string(folder.path().join("server.pem")).unwrap();
+    let (certificate, key) = (folder.path().join("tls.crt"), folder.path().join("server.pem"));
+    let given = |chain: &str| {
+        std::fs::write(&certificate, chain).unwrap();
+        let source = Source::Files { certificate: certificate.clone(), key: key.clone() };
+        Certificates::open(source, clock.clone()).unwrap().authority().unwrap()
+    };
+    let authority = std::fs::read_to_string(folder.path().join(CA_FILE)).unwrap();
+    assert_eq!(given(&whole), Some(authority), "it comes along with what it has signed");
+    let alone = whole.split_inclusive("-----END CERTIFICATE-----\n").next().unwrap();
+    assert_eq!(given(alone), None);
+}
+
+#[test]
 fn nonsense_at_the_start_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let clock = Arc::new(HandClock::new());

@@ -63,6 +63,10 @@ async fn what_makes_no_sense_is_refused_by_field() {
         assert!(refused["detail"][0]["loc"].is_array(), "{refused}");
     }
     assert_eq!(stage.call("POST", "workers/nobody/claim", json!({"limit": 1})).await.0, 404);
+    for what in ["writes", "results"] {
+        let path = format!("workers/nobody/{what}");
+        assert_eq!(stage.call("POST", &path, json!({what: []})).await.0, 404, "{what}");
+    }
     assert_eq!(stage.call("PATCH", "workers", Value::Null).await.0, 405);
     assert_eq!(stage.call("GET", "workers/a/b/c", Value::Null).await.0, 404);
 }

@@ -15,8 +15,9 @@ use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 
 use super::super::{Door, Fleet, Parts};
+use crate::audit::Audit;
 use crate::auth::{Gate, Keys, User};
-use crate::inventory::Minter;
+use crate::inventory;
 
 pub struct Stage {
     door: Door,
@@ -117,12 +118,14 @@ impl Stage {
         let waiting = Arc::new(move |_: &str| {
             queue.controllers().iter().map(|it| it.depth.ready.iter().sum::<usize>()).sum()
         });
-        let minter = Minter::new(
-            store.clone(),
-            Keys::new(b"a secret", Duration::from_secs(3600)),
-            clock.clone(),
-            "http://127.0.0.1",
-        );
+        let inventory = inventory::Door::new(inventory::Parts {
+            store: store.clone(),
+            gate: gate(&store, &clock),
+            clock: clock.clone(),
+            keys: Keys::new(b"a secret", Duration::from_secs(3600)),
+            audit: Audit::off(),
+        });
+        let minter = inventory.minter("http://127.0.0.1");
         let door = Door::new(Parts {
             gate: gate(&store, &clock),
             store: store.clone(),

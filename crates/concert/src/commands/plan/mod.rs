@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::Run;
 use crate::cli::say;
-use crate::client::apply::{Applier, Options};
-use crate::client::{Ask, Flags, Session};
+use crate::client::apply::{Applier, Expect, Options};
+use crate::client::{Ask, Error, Flags, Session};
 use crate::exit::Exit;
 use crate::manifests;
 use crate::print::{self, Paint};
@@ -33,7 +33,7 @@ pub struct Plan {
     /// The form of the answer, text or json, or the path of a file to save the plan to
     #[arg(short, long, value_name = "text|json|FILE.plan", default_value = "text")]
     output: String,
-    /// Exit with 2 rather than 0 if anything would change
+    /// Exit with 2 if anything would change, also when the plan is saved
     #[arg(long)]
     detailed_exitcode: bool,
 }
@@ -45,33 +45,50 @@ impl Run for Plan {
     fn run(self, flags: &Flags) -> anyhow::Result<Exit> {
         let manifests = manifests::read_all(&self.filename, self.recursive)?;
         Session::run(flags, async |session| {
-            let steps = plan(&session, &manifests, flags.namespace.as_deref()).await?;
-            match self.output.as_str() {
-                "text" => print::out(&shown::text(&steps, Paint::for_stdout()))?,
-                "json" => print::out(&print::json(&shown::value(&steps)))?,
-                path => {
-                    print::out(&shown::text(&steps, Paint::for_stdout()))?;
-                    saved::write(Path::new(path), session.server(), &steps)?;
-                    say(&format!("saved; to do just this: concert apply --plan {}", print::plain(path)));
-                }
+            let (steps, has_providers) = plan(&session, &manifests, flags.namespace.as_deref()).await?;
+            if !has_providers {
+                say("note: the server has no providers to ask; this is about the store alone");
             }
+            self.tell(session.server(), &steps)?;
             let has_changes = steps.iter().any(Step::has_changes);
-            Ok(if self.detailed_exitcode && has_changes { Exit::Changes } else { Exit::Done })
+            // Whoever saves a plan wants it saved, and goes on to apply it: changes are no failure of that.
+            let is_told = self.detailed_exitcode || self.path().is_none();
+            Ok(if is_told && has_changes { Exit::Changes } else { Exit::Done })
         })
     }
 }
 
-async fn plan(session: &Session, manifests: &[Object], namespace: Option<&str>) -> anyhow::Result<Vec<Step>> {
-    // Whose fields they are is not what a plan is about; `apply` asks about that.
-    let options = Options { is_forced: true, is_dry_run: true };
+impl Plan {
+    /// Where it is to be saved, if it is.
+    fn path(&self) -> Option<&Path> {
+        (!["text", "json"].contains(&self.output.as_str())).then_some(Path::new(&self.output))
+    }
+
+    fn tell(&self, server: &str, steps: &[Step]) -> anyhow::Result<()> {
+        if self.output == "json" {
+            return print::out(&print::json(&shown::value(steps)));
+        }
+        print::out(&shown::text(steps, Paint::for_stdout()))?;
+        if let Some(path) = self.path() {
+            saved::write(path, server, steps)?;
+            say(&format!("saved; to do just this: concert apply --plan {}", print::plain(&self.output)));
+        }
+        Ok(())
+    }
+}
+
+/// What would become of each, and whether there are providers to ask.
+async fn plan(
+    session: &Session,
+    manifests: &[Object],
+    namespace: Option<&str>,
+) -> anyhow::Result<(Vec<Step>, bool)> {
+    let options = Options { is_forced: false, is_dry_run: true };
     let mut applier = Applier::new(session, options, namespace);
     let mut steps = Vec::new();
     for (index, manifest) in manifests.iter().enumerate() {
-        let step = match applier.apply(manifest).await {
-            Ok(applied) => {
-                let sent = applier.prepared(manifest, &applied.resource)?;
-                Step::known(sent, &applied)
-            }
+        let step = match dry_run(&mut applier, manifest).await {
+            Ok(step) => step,
             // Nobody can tell yet what the server will make of it.
             Err(error) => match needs(manifest, &manifests[..index]) {
                 Some(why) => Step::unknown(manifest.clone(), why),
@@ -80,8 +97,27 @@ async fn plan(session: &Session, manifests: &[Object], namespace: Option<&str>) 
         };
         steps.push(step);
     }
-    ask_providers(session, &mut steps).await?;
-    Ok(steps)
+    let has_providers = ask_providers(session, &mut steps).await?;
+    Ok((steps, has_providers))
+}
+
+/// What would become of one. Fields that others have are taken over, and it is said that they would be.
+async fn dry_run(applier: &mut Applier<'_>, manifest: &Object) -> anyhow::Result<Step> {
+    let (applied, conflict) = match applier.apply(manifest, Expect::Anything).await {
+        Ok(applied) => (applied, None),
+        Err(error) => match error.downcast_ref::<Error>().filter(|it| it.is_conflict()) {
+            None => return Err(error),
+            Some(conflict) => {
+                let conflict = conflict.to_string();
+                applier.force(true);
+                let applied = applier.apply(manifest, Expect::Anything).await;
+                applier.force(false);
+                (applied?, Some(conflict))
+            }
+        },
+    };
+    let sent = applier.prepared(manifest, &applied.resource)?;
+    Ok(Step { conflict, ..Step::known(sent, &applied) })
 }
 
 /// What an object needs that the plan itself would make.
@@ -105,21 +141,18 @@ fn kinds_of(manifest: &Object) -> Vec<(String, String)> {
 }
 
 /// What each provider would do. A server that has none to ask leaves that open.
-async fn ask_providers(session: &Session, steps: &mut [Step]) -> anyhow::Result<()> {
+async fn ask_providers(session: &Session, steps: &mut [Step]) -> anyhow::Result<bool> {
     for steps in steps.chunks_mut(ASKED_MAX) {
         let objects: Vec<&Value> = steps.iter().filter_map(|it| it.wanted.as_ref()).collect();
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
         let address = Address::new("/apis/concert.dev/v1alpha1/plan");
         match session.value(&Ask::new(Method::POST, address).with_json(&list)).await {
             Ok(answer) => take(steps, &answer),
-            Err(error) if error.is_not_served() => {
-                say("note: the server has no providers to ask; this is about the store alone");
-                return Ok(());
-            }
+            Err(error) if error.is_not_served() => return Ok(false),
             Err(error) => return Err(error.into()),
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 fn take(steps: &mut [Step], answer: &Value) {

@@ -9,13 +9,14 @@ use concert_model::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::step::{Base, Step};
+use super::shown;
+use super::step::Step;
 use crate::cli::Advice;
-use crate::client::apply::{Applier, Options};
-use crate::client::{Ask, Session};
+use crate::client::Session;
+use crate::client::apply::Expect;
 
 /// The form of the file. One with another number is not read.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A plan as it was saved.
 #[derive(Debug, Serialize, Deserialize)]
@@ -33,6 +34,8 @@ struct Entry {
     /// None if there was no such object.
     uid: Option<String>,
     resource_version: Option<String>,
+    /// What its provider would do; none if it has none.
+    provider: Option<Value>,
 }
 
 /// Saves a plan where only its owner can read it: manifests may hold secrets.
@@ -41,6 +44,7 @@ pub fn write(path: &Path, server: &str, steps: &[Step]) -> anyhow::Result<()> {
         manifest: step.manifest.clone().into_value(),
         uid: step.base.as_ref().map(|it| it.uid.clone()),
         resource_version: step.base.as_ref().map(|it| it.resource_version.clone()),
+        provider: step.provider.as_ref().map(shown::answer),
     };
     let steps = steps.iter().map(entry).collect();
     let saved = Saved { concert_plan: FORMAT, server: server.to_owned(), steps };
@@ -64,60 +68,61 @@ pub fn read(path: &Path) -> anyhow::Result<Saved> {
 }
 
 impl Saved {
-    /// What is to be applied. What was there must still be in the state it was in, or the server refuses.
-    pub fn manifests(&self) -> anyhow::Result<Vec<Object>> {
+    /// What is to be applied. What was there must still be in the state it was in, or the server refuses;
+    /// what was not there must not be.
+    pub fn manifests(&self) -> anyhow::Result<Vec<(Object, Expect)>> {
         let one = |entry: &Entry| {
             let mut object = Object::from_value(entry.manifest.clone())?;
-            if let (Some(uid), Some(version)) = (&entry.uid, &entry.resource_version) {
-                object.set_metadata("uid", uid.as_str().into());
-                object.set_metadata("resourceVersion", version.as_str().into());
-            }
-            Ok(object)
+            let (Some(uid), Some(version)) = (&entry.uid, &entry.resource_version) else {
+                return Ok((object, Expect::Nothing));
+            };
+            object.set_metadata("uid", uid.as_str().into());
+            object.set_metadata("resourceVersion", version.as_str().into());
+            Ok((object, Expect::Anything))
         };
         self.steps.iter().map(one).collect()
     }
 
-    /// Looks whether everything is as it was, before anything is written.
-    pub async fn check(&self, session: &Session) -> anyhow::Result<()> {
+    /// Plans again, and looks whether it comes to the same, before anything is written.
+    pub async fn check(&self, session: &Session, is_forced: bool) -> anyhow::Result<()> {
         if self.server != session.server() {
             let what = format!("the plan was made for {}, not for {}", self.server, session.server());
             return Err(Advice::new(what, format!("--server {}", self.server)).into());
         }
-        let mut finder = Applier::new(session, Options::default(), None);
-        let mut moved = Vec::new();
-        for entry in &self.steps {
-            let manifest = Object::from_value(entry.manifest.clone())?;
-            // A kind that the plan itself defines has no objects.
-            let now = match finder.resource(&manifest).await {
-                Ok(resource) => {
-                    let manifest = finder.prepared(&manifest, &resource)?;
-                    let ask = Ask::get(resource.object(manifest.namespace(), manifest.name()));
-                    session.find(&ask).await?.as_ref().map(Base::of)
-                }
-                Err(_) if entry.uid.is_none() => None,
-                Err(error) => return Err(error),
-            };
-            if let Some(how) = difference(entry, now.as_ref()) {
-                moved.push(format!("{} {} {how}", manifest.kind(), manifest.name()));
+        let manifests = self.steps.iter().map(|it| Object::from_value(it.manifest.clone()));
+        let manifests = manifests.collect::<Result<Vec<_>, _>>()?;
+        let (now, _) = super::plan(session, &manifests, None).await?;
+        let about =
+            |step: &Step, how: &str| format!("{} {} {how}", step.manifest.kind(), step.manifest.name());
+        let moved = self.steps.iter().zip(&now);
+        let moved = moved.filter_map(|(entry, now)| difference(entry, now).map(|how| about(now, how)));
+        let moved: Vec<String> = moved.collect();
+        if !moved.is_empty() {
+            let what = format!("what the plan was based on has moved: {}", moved.join("; "));
+            return Err(Advice::new(what, "plan again: concert plan -f FILE -o FILE.plan").into());
+        }
+        let conflict = now.iter().filter(|_| !is_forced).find_map(|it| Some((it, it.conflict.as_deref()?)));
+        match conflict {
+            Some((step, why)) => {
+                let hint = "concert apply --plan FILE.plan --force-conflicts";
+                Err(Advice::new(about(step, &format!("has a {}", shown::one_line(why))), hint).into())
             }
+            None => Ok(()),
         }
-        if moved.is_empty() {
-            return Ok(());
-        }
-        let what = format!("what the plan was based on has moved: {}", moved.join("; "));
-        Err(Advice::new(what, "plan again: concert plan -f FILE -o FILE.plan").into())
     }
 }
 
-/// How what is there is not what was there.
-fn difference(entry: &Entry, now: Option<&Base>) -> Option<&'static str> {
-    match (&entry.uid, now) {
-        (None, None) => None,
+/// How what is there, or what would be done about it, is not what it was.
+fn difference(entry: &Entry, now: &Step) -> Option<&'static str> {
+    match (&entry.uid, &now.base) {
         (None, Some(_)) => Some("exists now"),
         (Some(_), None) => Some("is gone"),
         (Some(uid), Some(now)) if *uid != now.uid => Some("is another one now"),
         (Some(_), Some(now)) if entry.resource_version.as_ref() != Some(&now.resource_version) => {
             Some("has changed")
+        }
+        _ if entry.provider != now.provider.as_ref().map(shown::answer) => {
+            Some("is something else to its provider now")
         }
         _ => None,
     }
@@ -129,26 +134,50 @@ mod tests {
 
     use serde_json::json;
 
+    use super::super::step::{Base, Provider};
     use super::*;
 
-    fn entry(base: Option<(&str, &str)>) -> Entry {
+    fn entry(base: Option<(&str, &str)>, provider: Option<&Provider>) -> Entry {
         let manifest = json!({"apiVersion": "g.io/v1", "kind": "A", "metadata": {"name": "a"}});
         let (uid, version) = base.unzip();
-        Entry { manifest, uid: uid.map(Into::into), resource_version: version.map(Into::into) }
+        let provider = provider.map(shown::answer);
+        Entry { manifest, uid: uid.map(Into::into), resource_version: version.map(Into::into), provider }
+    }
+
+    fn step(base: Option<(&str, &str)>, provider: Option<Provider>) -> Step {
+        let manifest = Object::from_value(entry(None, None).manifest).unwrap();
+        let base = base.map(|(uid, version)| Base { uid: uid.into(), resource_version: version.into() });
+        Step { base, provider, ..Step::unknown(manifest, "") }
     }
 
     #[test]
     fn whatever_has_moved_is_said() {
-        let base = |uid: &str, version: &str| Base { uid: uid.into(), resource_version: version.into() };
         for (planned, now, how) in [
             (None, None, None),
-            (None, Some(base("u", "1")), Some("exists now")),
+            (None, Some(("u", "1")), Some("exists now")),
             (Some(("u", "1")), None, Some("is gone")),
-            (Some(("u", "1")), Some(base("v", "1")), Some("is another one now")),
-            (Some(("u", "1")), Some(base("u", "2")), Some("has changed")),
-            (Some(("u", "1")), Some(base("u", "1")), None),
+            (Some(("u", "1")), Some(("v", "1")), Some("is another one now")),
+            (Some(("u", "1")), Some(("u", "2")), Some("has changed")),
+            (Some(("u", "1")), Some(("u", "1")), None),
         ] {
-            assert_eq!(difference(&entry(planned), now.as_ref()), how, "{planned:?} {now:?}");
+            assert_eq!(difference(&entry(planned, None), &step(now, None)), how, "{planned:?} {now:?}");
+        }
+    }
+
+    #[test]
+    fn another_answer_of_the_provider_is_a_move_and_another_reason_is_none() {
+        let plan = |action: &str, reason: &str, size: i64| {
+            let changes = json!([{"path": "spec.size", "from": 1, "to": size, "isSensitive": false, "replaces": false}]);
+            Provider::of(&json!({"action": action, "reason": reason, "changes": changes}))
+        };
+        let first = plan("update", "", 2);
+        for (now, how) in [
+            (plan("update", "in other words", 2), None),
+            (plan("update", "", 3), Some("is something else to its provider now")),
+            (plan("replace", "", 2), Some("is something else to its provider now")),
+            (None, Some("is something else to its provider now")),
+        ] {
+            assert_eq!(difference(&entry(None, first.as_ref()), &step(None, now.clone())), how, "{now:?}");
         }
     }
 
@@ -156,14 +185,14 @@ mod tests {
     fn a_plan_survives_its_file_and_is_for_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.plan");
-        let mut step = Step::unknown(Object::from_value(entry(None).manifest).unwrap(), "");
-        step.base = Some(Base { uid: "u".into(), resource_version: "7".into() });
-        write(&path, "https://s", &[step]).unwrap();
+        write(&path, "https://s", &[step(Some(("u", "7")), None), step(None, None)]).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let objects = read(&path).unwrap().manifests().unwrap();
-        assert_eq!(objects[0].metadata("resourceVersion"), "7");
-        std::fs::write(&path, r#"{"concertPlan": 2, "server": "s", "steps": []}"#).unwrap();
-        assert!(read(&path).unwrap_err().to_string().contains("its form is 2"));
+        assert_eq!(objects[0].0.metadata("resourceVersion"), "7");
+        assert_eq!(objects[0].1, Expect::Anything);
+        assert_eq!(objects[1].1, Expect::Nothing, "what was not there is to be made");
+        std::fs::write(&path, r#"{"concertPlan": 1, "server": "s", "steps": []}"#).unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("its form is 1"));
         std::fs::write(&path, "kind: no").unwrap();
         assert!(read(&path).unwrap_err().to_string().contains("no saved plan"));
     }

@@ -24,6 +24,9 @@ pub fn text(steps: &[Step], paint: Paint) -> String {
                 let _ = writeln!(text, "{} {name} ({})", painted("unknown", paint), plain(why));
             }
         }
+        if let Some(conflict) = &step.conflict {
+            let _ = writeln!(text, "  {}: {}", painted("conflict", paint), plain(&one_line(conflict)));
+        }
         if let Some(provider) = &step.provider {
             text += &of_provider(provider, paint);
         }
@@ -34,6 +37,16 @@ pub fn text(steps: &[Step], paint: Paint) -> String {
         count => writeln!(text, "{count} of {} would change", steps.len()),
     };
     text
+}
+
+/// Who has what, and what to do about it. The server lists several fields below each other.
+pub fn one_line(conflict: &str) -> String {
+    let who = match conflict.split_once(": ") {
+        Some((start, who)) if start.starts_with("Apply failed") => who,
+        _ => conflict,
+    };
+    let words: Vec<&str> = who.split_whitespace().collect();
+    format!("{}; to take it over: --force-conflicts", words.join(" "))
 }
 
 fn of_provider(plan: &Provider, paint: Paint) -> String {
@@ -64,7 +77,7 @@ fn line(change: &Change, paint: Paint) -> String {
 fn painted(action: &str, paint: Paint) -> String {
     match action {
         "create" => paint.green(action),
-        "update" | "unknown" => paint.yellow(action),
+        "update" | "unknown" | "conflict" => paint.yellow(action),
         "delete" | "replace" => paint.red(action),
         _ => action.to_owned(),
     }
@@ -80,16 +93,25 @@ pub fn value(steps: &[Step]) -> Value {
             Ok(store) => json!({"action": store.action, "changes": values(store.changes.iter())}),
             Err(why) => json!({"action": "unknown", "reason": why, "changes": []}),
         };
+        if let Some(conflict) = &step.conflict {
+            value["conflict"] = json!(conflict);
+        }
         if let Some(plan) = &step.provider {
-            let mut changes = values(plan.changes.iter().map(|(it, _)| it));
-            for (change, (_, replaces)) in changes.iter_mut().zip(&plan.changes) {
-                change["replaces"] = json!(replaces);
-            }
-            value["provider"] = json!({"action": plan.action, "reason": plan.reason, "changes": changes});
+            value["provider"] = answer(plan);
+            value["provider"]["reason"] = json!(plan.reason);
         }
         value
     };
     json!({"items": steps.iter().map(one).collect::<Vec<_>>()})
+}
+
+/// What a provider would do, without why.
+pub fn answer(plan: &Provider) -> Value {
+    let mut changes = values(plan.changes.iter().map(|(it, _)| it));
+    for (change, (_, replaces)) in changes.iter_mut().zip(&plan.changes) {
+        change["replaces"] = json!(replaces);
+    }
+    json!({"action": plan.action, "changes": changes})
 }
 
 fn values<'a>(changes: impl Iterator<Item = &'a Change>) -> Vec<Value> {
@@ -118,6 +140,8 @@ mod tests {
         edited.provider =
             Provider::of(&json!({"action": "replace", "reason": "size is fixed\u{7}", "changes": [
             {"path": "spec.size", "from": 3, "to": 5, "replaces": true, "isSensitive": false}]}));
+        edited.conflict =
+            Some("Apply failed with 2 conflicts: conflicts with \"ann\":\n- .spec.size\n- .spec.x".into());
         let mut same = Step::unknown(manifest("same"), "");
         same.store = Ok(Store { action: "none", changes: vec![] });
         vec![edited, same, Step::unknown(manifest("new"), "its kind is defined by this plan")]
@@ -129,6 +153,7 @@ mod tests {
             text(&steps(), Paint::default()),
             "update Bucket n/edited
   spec.size: 3 -> 5
+  conflict: conflicts with \"ann\": - .spec.size - .spec.x; to take it over: --force-conflicts
   provider: replace (size is fixed\\u{7})
     spec.size: 3 -> 5 (replaces it)
 none Bucket n/same
@@ -144,6 +169,8 @@ unknown Bucket n/new (its kind is defined by this plan)
         let value = value(&steps());
         assert_eq!(value["items"][0]["store"]["changes"][0]["to"], 5);
         assert_eq!(value["items"][0]["provider"]["changes"][0]["replaces"], true);
+        assert_eq!(value["items"][0]["provider"]["reason"], "size is fixed\u{7}");
+        assert!(value["items"][0]["conflict"].as_str().is_some_and(|it| it.contains("ann")));
         assert_eq!(value["items"][1]["hasChanges"], false);
         assert_eq!(value["items"][2]["store"]["action"], "unknown");
     }

@@ -15,6 +15,8 @@ pub struct Step {
     /// What would be in the store; none if nobody can tell.
     pub wanted: Option<Value>,
     pub store: Result<Store, String>,
+    /// Who has fields that would be taken over, in the words of the server.
+    pub conflict: Option<String>,
     pub provider: Option<Provider>,
 }
 
@@ -39,6 +41,8 @@ pub struct Provider {
     pub action: String,
     pub reason: String,
     pub changes: Vec<(Change, bool)>,
+    /// Fields that are not to be seen, whether they change outside or not.
+    sensitive: Vec<String>,
     about: [String; 4],
 }
 
@@ -84,13 +88,15 @@ impl Step {
             base: applied.before.as_ref().map(Base::of),
             wanted: Some(applied.object.clone()),
             store: Ok(Store { action, changes }),
+            conflict: None,
             provider: None,
         }
     }
 
     /// Nobody can tell what would be, for this reason.
     pub fn unknown(manifest: Object, why: &str) -> Self {
-        Self { manifest, base: None, wanted: None, store: Err(why.to_owned()), provider: None }
+        let store = Err(why.to_owned());
+        Self { manifest, base: None, wanted: None, store, conflict: None, provider: None }
     }
 
     /// Whether anything would change, or may.
@@ -101,8 +107,8 @@ impl Step {
 
     /// Hides in the store's changes what the provider says is not to be seen.
     pub fn hide(&mut self, plan: &Provider) {
-        let secret: Vec<&str> =
-            plan.changes.iter().filter(|(it, _)| it.is_sensitive).map(|(it, _)| it.path.as_str()).collect();
+        let changed = plan.changes.iter().filter(|(it, _)| it.is_sensitive).map(|(it, _)| &it.path);
+        let secret: Vec<&str> = changed.chain(&plan.sensitive).map(String::as_str).collect();
         for change in self.store.iter_mut().flat_map(|it| &mut it.changes) {
             let is_within = |path: &&str| {
                 change
@@ -129,6 +135,12 @@ impl Provider {
             action: plan["action"].as_str()?.to_owned(),
             reason: text("reason"),
             changes: changes.collect(),
+            sensitive: plan["sensitive"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|it| Some(it.as_str()?.to_owned()))
+                .collect(),
             about: [text("apiVersion"), text("kind"), text("namespace"), text("name")],
         })
     }
@@ -184,16 +196,22 @@ mod tests {
 
     #[test]
     fn what_the_provider_calls_sensitive_is_hidden_everywhere() {
-        let plan = Provider::of(&json!({"action": "create", "apiVersion": "g.io/v1", "kind": "Bucket", "namespace": "n",
-            "name": "a", "changes": [{"path": "spec.password", "to": null, "isSensitive": true, "replaces": false}]}))
-        .unwrap();
-        let mut step = step(None, bucket(1, ""));
-        assert!(plan.is_about(&step));
-        step.hide(&plan);
-        let lines: Vec<String> =
-            step.store.unwrap_or_else(|_| unreachable!()).changes.iter().map(Change::to_line).collect();
-        assert!(lines.contains(&"spec.password.value: (none) -> (sensitive)".to_owned()), "{lines:?}");
-        assert!(!lines.concat().contains("geheim"));
+        let changes = json!([{"path": "spec.password", "to": null, "isSensitive": true, "replaces": false}]);
+        for more in [
+            json!({"action": "create", "changes": changes}),
+            json!({"action": "unknown", "reason": "it does not answer", "sensitive": ["spec.password"]}),
+        ] {
+            let mut plan = json!({"apiVersion": "g.io/v1", "kind": "Bucket", "namespace": "n", "name": "a"});
+            plan.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let plan = Provider::of(&plan).unwrap();
+            let mut step = step(None, bucket(1, ""));
+            assert!(plan.is_about(&step));
+            step.hide(&plan);
+            let lines: Vec<String> =
+                step.store.unwrap_or_else(|_| unreachable!()).changes.iter().map(Change::to_line).collect();
+            assert!(lines.contains(&"spec.password.value: (none) -> (sensitive)".to_owned()), "{lines:?}");
+            assert!(!lines.concat().contains("geheim"));
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use tracing::debug;
 
 use super::super::Pace;
 use super::super::definition::Implementation;
-use super::super::hands::{Hands, missed};
+use super::super::hands::Hands;
 use super::super::propagate::decide::secret_kind;
 use super::super::reference::Reference;
 use super::decide::{Step, concern, decide};
@@ -51,7 +51,7 @@ impl Binder {
             match pass.take(step).await {
                 Ok(()) => {}
                 Err(Stop::Gone) => return Outcome::Done,
-                Err(Stop::Store(error)) => return missed(&error),
+                Err(Stop::Store(error)) => return self.hands.missed(&error),
             }
         }
         Outcome::Requeue("more steps than any honest path needs".into(), None)
@@ -70,7 +70,7 @@ impl Reconciler for Binder {
                 self.sources.leave(&request.key);
                 Outcome::Done
             }
-            Err(error) => missed(&error),
+            Err(error) => self.hands.missed(&error),
         }
     }
 }

@@ -9,7 +9,7 @@ use concert_store::{Error, Query};
 
 use super::super::Pace;
 use super::super::ensemble::Ensemble;
-use super::super::hands::{Hands, missed, words};
+use super::super::hands::{Hands, words};
 use super::super::waiting::Waiting;
 use super::super::way::Way;
 use super::decide::{Seen, Step, decide};
@@ -82,9 +82,9 @@ impl Reconciler for DefaultClass {
                 self.waiting.leave(&request.key);
                 return Outcome::Done;
             }
-            Err(error) => return missed(&error),
+            Err(error) => return self.hands.missed(&error),
         };
-        self.pass(&claim, &request).await.unwrap_or_else(|error| missed(&error))
+        self.pass(&claim, &request).await.unwrap_or_else(|error| self.hands.missed(&error))
     }
 }
 

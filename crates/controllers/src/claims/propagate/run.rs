@@ -10,7 +10,7 @@ use concert_store::{Error, Query};
 use tracing::debug;
 
 use super::super::Pace;
-use super::super::hands::{Hands, missed};
+use super::super::hands::Hands;
 use super::decide::{controller_kind, follow, secret_kind, source_of, targets_of};
 use crate::managed::vocabulary::connection::SECRET_TYPE;
 
@@ -69,7 +69,7 @@ impl Reconciler for Propagator {
     async fn reconcile(&self, request: Request) -> Outcome {
         match self.pass(&request).await {
             Ok(()) => Outcome::Done,
-            Err(error) => missed(&error),
+            Err(error) => self.hands.missed(&error),
         }
     }
 }

@@ -65,6 +65,14 @@ impl Part {
         };
         format!("claims/{name}").into()
     }
+
+    /// All that play for a claim kind, if this is who looks after its claims.
+    pub fn plays_for(&self, claim: &GroupKind) -> Option<Arc<Ensemble>> {
+        match self {
+            Part::DefaultClass(ensemble) if ensemble.claim.group_kind == *claim => Some(ensemble.clone()),
+            _ => None,
+        }
+    }
 }
 
 /// Who plays, and what is said of each definition.
@@ -81,6 +89,11 @@ pub struct Cast {
 }
 
 impl Cast {
+    /// All that play for a claim kind; none if nobody does.
+    pub fn ensemble_of(&self, claim: &GroupKind) -> Option<Arc<Ensemble>> {
+        self.parts.values().find_map(|part| part.plays_for(claim))
+    }
+
     /// Whether somebody makes managed resources of this kind for claims of that.
     pub fn makes(&self, claim: &GroupKind, managed: &GroupKind) -> bool {
         self.parts.values().any(|part| match part {

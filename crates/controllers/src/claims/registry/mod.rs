@@ -3,6 +3,8 @@
 
 pub mod decide;
 mod hold;
+mod read;
 mod run;
 
+pub use read::read;
 pub use run::{Registry, start};

@@ -9,14 +9,14 @@ use concert_engine::{
     Controller, Failure, Lane, Objects, Outcome, Reconciler, Request, Source, StartError, Wait, source,
 };
 use concert_model::condition::{self, Status};
-use concert_model::{Condition, Encoded, FieldSelector, GroupKind, Object, ObjectKey};
-use concert_store::{By, Error, PageRequest, Query};
+use concert_model::{Condition, FieldSelector, GroupKind, Object, ObjectKey};
+use concert_store::{By, Error, Query};
 use serde_json::Value;
 use tracing::{debug, info};
 
 use super::super::bind::{self, Binder};
 use super::super::definition::served::{self, Served};
-use super::super::definition::{self, Implementation, Kinds, Known, parse};
+use super::super::definition::{self, Implementation};
 use super::super::ensemble::Ensemble;
 use super::super::hands::Hands;
 use super::super::policy::{self, DefaultClass};
@@ -26,6 +26,7 @@ use super::super::vocabulary::DEFINITION_FINALIZER;
 use super::super::{POLL, Pace};
 use super::decide::{Cast, Declared, Part, cast};
 use super::hold::{Held, bound_by, hold, let_go};
+use super::read::{self, crd};
 use crate::managed::registry::Parts;
 
 /// Watches whether there are definitions at all.
@@ -71,10 +72,6 @@ pub fn start(parts: Parts) -> Result<Registry, StartError> {
     Ok(registry)
 }
 
-fn crd() -> GroupKind {
-    GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition")
-}
-
 /// The one item of the controller of definitions: all of them together.
 fn item() -> ObjectKey {
     ObjectKey::cluster(definition::kind(), "all")
@@ -88,10 +85,7 @@ impl Registry {
 
     /// All that play for a claim kind; none if nobody does.
     pub fn ensemble_of(&self, claim: &GroupKind) -> Option<Arc<Ensemble>> {
-        self.lock().values().find_map(|part| match part {
-            Part::DefaultClass(ensemble) if ensemble.claim.group_kind == *claim => Some(ensemble.clone()),
-            _ => None,
-        })
+        self.lock().values().find_map(|part| part.plays_for(claim))
     }
 
     /// Stops everything.
@@ -144,9 +138,10 @@ impl Registry {
     /// Makes what runs match what is declared, and says on each definition how it stands.
     async fn pass(&self, request: &Request) -> Result<Outcome, Error> {
         let by = By { fence: request.fence.clone(), manager: DEFINITIONS.into(), ..By::actor(DEFINITIONS) };
-        let definitions = self.definitions().await?;
-        let declared: Vec<Declared> = definitions.iter().map(declared).collect();
-        let kinds = self.kinds(&declared).await?;
+        let store = &*self.0.parts.store;
+        let definitions = read::definitions(store).await?;
+        let declared: Vec<Declared> = definitions.iter().map(read::declared).collect();
+        let kinds = read::kinds(store, &declared).await?;
         let cast = cast(&declared, &kinds);
         if request.is_onlooker {
             return Ok(self.look_on(&definitions, &declared, &cast).await);
@@ -283,39 +278,6 @@ impl Registry {
         Ok((wait, kept.len() < declared.former.len()))
     }
 
-    async fn definitions(&self) -> Result<Vec<Object>, Error> {
-        let page = self.0.parts.store.list(&Query::all(definition::kind()), &PageRequest::whole()).await?;
-        Ok(page.items.iter().map(Encoded::decode).collect())
-    }
-
-    /// What is known of all kinds that the definitions name.
-    async fn kinds(&self, declared: &[Declared]) -> Result<Kinds, Error> {
-        let mut kinds = Kinds::new();
-        for kind in declared.iter().flat_map(Declared::kinds) {
-            if !kinds.contains_key(kind)
-                && let Some(known) = self.known(kind).await?
-            {
-                kinds.insert(kind.clone(), known);
-            }
-        }
-        Ok(kinds)
-    }
-
-    async fn known(&self, kind: &GroupKind) -> Result<Option<Known>, Error> {
-        let store = &self.0.parts.store;
-        let served = match store.kind(kind).await {
-            Ok(served) => served,
-            Err(Error::UnknownKind { .. }) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let key = ObjectKey::cluster(crd(), format!("{}.{}", served.plural, kind.group));
-        match store.get(&key).await {
-            Ok(definition) => Ok(Some(Known::of(&definition.decode()))),
-            Err(Error::NotFound { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
     async fn stop_outdated(&self, cast: &Cast) {
         let outdated: Vec<Arc<str>> = {
             let running = self.lock();
@@ -427,13 +389,6 @@ impl Registry {
     fn lock(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Part>> {
         self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn declared(object: &Object) -> Declared {
-    let (definition, errors) = parse(object);
-    let former = served::former(&served::remembered(object), definition.as_ref());
-    let is_leaving = object.deleted_at().is_some();
-    Declared { name: object.name().into(), definition, errors, former, is_leaving }
 }
 
 /// Opens and closes with the definition of definitions. Weak, because the registry owns the controller

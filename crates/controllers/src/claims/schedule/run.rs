@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::super::Pace;
 use super::super::definition::Implementation;
 use super::super::ensemble::Ensemble;
-use super::super::hands::{Hands, missed};
+use super::super::hands::Hands;
 use super::super::reference;
 use super::super::verdict::{SHORT_WAIT, Told};
 use super::super::vocabulary::event;
@@ -165,9 +165,9 @@ impl Reconciler for Scheduler {
                 self.waiting.leave(&request.key);
                 return Outcome::Done;
             }
-            Err(error) => return missed(&error),
+            Err(error) => return self.hands.missed(&error),
         };
-        self.pass(&claim, &request).await.unwrap_or_else(|error| missed(&error))
+        self.pass(&claim, &request).await.unwrap_or_else(|error| self.hands.missed(&error))
     }
 }
 

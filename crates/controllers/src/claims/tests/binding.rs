@@ -127,6 +127,20 @@ async fn a_class_whose_provider_is_missing_is_said_on_the_claim() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_class_that_names_no_provider_means_the_default_one() {
+    let world = World::new().await;
+    let class = world.class("bare", json!({}), json!({"providerRef": null})).await;
+    assert!(world.get(&class).await.get("specTemplate").get("providerRef").is_none_or(Value::is_null));
+    let claim = world.redis("app", json!({"classRef": class_ref("bare")})).await;
+    let (status, _, message) = world.said(&claim, "Ready").await;
+    assert_eq!(status, "False");
+    assert!(message.contains("ProviderConfig.example.crossplane.io default does not exist"), "{message}");
+    world.create(super::world::account("default")).await;
+    world.settle().await;
+    assert_eq!(world.phase(&claim).await, "Bound");
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_happens_to_a_class_later_is_no_matter_to_those_bound() {
     let world = World::new().await;
     let class = world.class("ha", json!({}), json!({})).await;

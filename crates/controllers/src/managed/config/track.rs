@@ -9,6 +9,9 @@ use super::super::vocabulary::config::{LABEL_CONFIG, LABEL_CONFIG_KIND, USAGE_FI
 use super::ConfigError;
 use super::target::Target;
 
+/// How often a usage is let go of while others write it: each of them does so once.
+const TRIES: usize = 3;
+
 /// Makes sure that the usage of `target` by `object` is on record.
 pub(super) async fn track(
     store: &dyn Store,
@@ -57,7 +60,18 @@ pub(super) async fn release(
         Err(Error::UnknownKind { .. }) => return Ok(()),
         Err(error) => return Err(error),
     };
-    let mut usage = match store.get(&key).await {
+    // Its owner has just gone, so whoever collects may be about to mark it: then it is another one to write.
+    for _ in 1..TRIES {
+        match let_go(store, &key, by).await {
+            Err(Error::Conflict { .. }) => {}
+            other => return other,
+        }
+    }
+    let_go(store, &key, by).await
+}
+
+async fn let_go(store: &dyn Store, key: &ObjectKey, by: &By) -> Result<(), Error> {
+    let mut usage = match store.get(key).await {
         Ok(usage) => usage.decode(),
         Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => return Ok(()),
         Err(error) => return Err(error),

@@ -79,7 +79,7 @@ impl Registry {
         let mentions = Arc::new(Mentions::new(!served.watches.is_empty()));
         let (timeout, interval) = (rules.timeout, poll.interval);
         let name = Managed::name_of(&served.kind);
-        let reconciler = Managed {
+        let reconciler = Arc::new(Managed {
             name: name.clone(),
             rules,
             poll,
@@ -95,12 +95,13 @@ impl Registry {
             mentions: mentions.clone(),
             roll: Roll::default(),
             unsent: Mutex::default(),
-        };
+        });
         let kind = served.kind.group_kind.clone();
         let concurrency = parts.settings.concurrency.or(served.concurrency).unwrap_or(CONCURRENCY);
         let objects = Objects::new(Query::all(kind.clone()));
-        let mut builder = Controller::builder(name, Arc::new(reconciler))
-            .objects(objects.changed(predicate::fingerprint).settled(predicate::is_settled))
+        let listed = reconciler.clone();
+        let mut builder = Controller::builder(name, reconciler)
+            .objects(objects.changed(predicate::fingerprint).settled(move |object| listed.meet(object)))
             .concurrency(concurrency)
             // The pass itself ends its calls in time; this is for what hangs all the same.
             .timeout(timeout + BOOKKEEPING + Duration::from_secs(5))

@@ -1,7 +1,14 @@
 //! What reports mean.
 
+use std::fmt;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry;
 use serde_json::json;
 
+use super::super::Running;
 use super::world::World;
 
 fn waiting() -> serde_json::Value {
@@ -103,6 +110,30 @@ async fn r10_who_waits_for_a_condition_is_woken_when_it_holds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn r11_who_waits_for_another_entry_is_not_parked_over_what_was_written_since_it_looked() {
+    let world = World::new().await;
+    world.register("shoot", json!({})).await;
+    world.entry("hub", json!({"kind": "hub"})).await;
+    world.runtime("rt-1").await;
+    let waits = |version: u64| {
+        json!({"outcome": "not_ready", "retry_after": 600,
+            "waits_for": [{"section": "network", "entry": "hub", "version": version}]})
+    };
+    let item = world.one("shoot").await;
+    // Written after the host has looked and before it says that it waits.
+    world.put("hub", "network", json!({"vnet_name": "a"})).await;
+    world.report("shoot", &item, waits(0)).await.unwrap();
+    world.pass(2).await;
+    let item = world.one("shoot").await;
+    assert_eq!(item.attempt, 0, "nobody has failed");
+    world.report("shoot", &item, waits(1)).await.unwrap();
+    world.pass(2).await;
+    world.nothing("shoot").await;
+    world.put("hub", "network", json!({"vnet_name": "b"})).await;
+    world.do_well("shoot").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn r12_a_host_that_answers_quickly_is_free_for_others() {
     let world = World::new().await;
     world.register("shoot", json!({"concurrency": 1})).await;
@@ -113,6 +144,38 @@ async fn r12_a_host_that_answers_quickly_is_free_for_others() {
         world.report("shoot", &item, waiting()).await.unwrap();
     }
     assert_eq!(world.board.view("shoot").leases, 0);
+}
+
+/// The metrics of a fleet, as a scrape has them.
+#[derive(Debug)]
+struct Numbers(Running);
+
+impl Collector for Numbers {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.0.encode(encoder)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn r17_what_waits_and_who_is_busy_can_be_read_off_for_autoscaling() {
+    let world = World::new().await;
+    world.register("shoot", json!({"concurrency": 4})).await;
+    world.runtime("rt-1").await;
+    let _lent = world.one("shoot").await;
+    world.runtime("rt-2").await;
+    world.pass(30).await;
+    let mut registry = Registry::default();
+    registry.register_collector(Box::new(Numbers(world.running.clone())));
+    let mut text = String::new();
+    encode(&mut text, &registry).unwrap();
+    let number = |name: &str| -> f64 {
+        let line = text.lines().find_map(|it| it.strip_prefix(&format!("{name}{{reconciler=\"shoot\"}} ")));
+        line.unwrap_or_else(|| panic!("{name} in\n{text}")).parse().unwrap()
+    };
+    assert_eq!(number("concert_mothership_occupancy_ratio"), 0.25);
+    assert_eq!(number("concert_mothership_queue_depth"), 1.0);
+    let age = number("concert_mothership_queue_age_seconds");
+    assert!((29.0..=31.0).contains(&age), "{age}");
 }
 
 #[tokio::test(start_paused = true)]

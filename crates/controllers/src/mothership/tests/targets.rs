@@ -1,5 +1,8 @@
 //! What happens in target clusters.
 
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
 use concert_model::inventory::names;
 use concert_model::{GroupKind, Object, ObjectKey};
 use concert_store::{Delete, Store as _};
@@ -125,4 +128,36 @@ async fn r7_a_kind_that_a_cluster_gets_later_is_watched_from_then_on() {
     world.pass(60).await;
     let item = world.one("connectivity-proxy").await;
     assert!(item.reasons.contains("cluster-event"), "{}", item.reasons);
+}
+
+#[tokio::test(start_paused = true)]
+async fn r7_a_cluster_that_cannot_be_found_is_looked_for_again_by_the_same_credentials() {
+    let world = world().await;
+    world.way.is_lost.store(true, Ordering::Relaxed);
+    world.put("rt-1", "credentials", json!({"kubeconfig": "1"})).await;
+    world.pass(60).await;
+    world.way.is_lost.store(false, Ordering::Relaxed);
+    world.pass(600).await;
+    world.target.create(instance("a", 1), &by()).await.unwrap();
+    world.settle().await;
+    let item = world.one("connectivity-proxy").await;
+    assert!(item.reasons.contains("cluster-event"), "{}", item.reasons);
+}
+
+#[tokio::test(start_paused = true)]
+async fn r7_a_cluster_too_many_waits_for_a_place_and_gets_the_next_that_is_free() {
+    let world = World::new().await;
+    world.register("connectivity-proxy", cares()).await;
+    let all: BTreeSet<String> = (0..=1_000).map(|number| format!("rt-{number}")).collect();
+    for id in &all {
+        world.runtime(id).await;
+        world.put(id, "credentials", json!({"kubeconfig": "1"})).await;
+    }
+    world.pass(3_600).await;
+    let asked = world.way.asked.lock().unwrap().clone();
+    assert_eq!(asked.len(), 1_000);
+    let watched = asked.first().unwrap();
+    world.patch_entry(watched, json!({"spec": {"paused": true}})).await;
+    world.pass(5).await;
+    assert_eq!(*world.way.asked.lock().unwrap(), all, "the last one has its place");
 }

@@ -114,13 +114,10 @@ async fn r14_many_writes_become_one_run_at_once_and_one_more() {
     world.runtime("rt-1").await;
     world.do_well("shoot").await;
     world.pass(60).await;
-    let mut runs = 0;
-    for number in 0..40 {
+    world.put("rt-1", "network", json!({"vnet_name": 0})).await;
+    world.do_well("shoot").await;
+    for number in 1..40 {
         world.put("rt-1", "network", json!({"vnet_name": number})).await;
-        if number == 0 {
-            world.do_well("shoot").await;
-            runs += 1;
-        }
     }
     world.nothing("shoot").await;
     world.pass(2).await;
@@ -129,7 +126,6 @@ async fn r14_many_writes_become_one_run_at_once_and_one_more() {
     world.say("shoot", &item, "ready").await;
     world.pass(60).await;
     world.nothing("shoot").await;
-    assert_eq!(runs, 1);
 }
 
 #[tokio::test(start_paused = true)]

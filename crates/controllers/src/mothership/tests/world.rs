@@ -1,6 +1,8 @@
 //! An inventory, a mothership and hosts.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -22,6 +24,7 @@ pub struct World {
     pub store: Local,
     /// The cluster that every entry is about.
     pub target: Local,
+    pub way: Arc<Way>,
     pub board: Board,
     pub running: Running,
     tasks: Tasks,
@@ -61,6 +64,7 @@ impl World {
         let fleet: Arc<dyn Store> = Arc::new(inventory.clone());
         let engine = Engine::new(own.clone(), clock.clone(), Chance::seeded(3), tasks.clone());
         let board = Board::new(clock.clone());
+        let way = Arc::<Way>::default();
         let running = start(Parts {
             fleet: engine.over(fleet.clone()),
             engine,
@@ -72,10 +76,10 @@ impl World {
             chance: Chance::seeded(9),
             tasks: tasks.clone(),
             fence: None,
-            reach: Some(Arc::new(Always(target.clone()))),
+            reach: Some(Arc::new(Same { target: target.clone(), way: way.clone() })),
             relist: super::super::RELIST,
         });
-        let world = Self { clock, inventory, store, target, board, running: running.unwrap(), tasks };
+        let world = Self { clock, inventory, store, target, way, board, running: running.unwrap(), tasks };
         world.pass(1).await;
         world
     }
@@ -211,13 +215,28 @@ impl World {
     }
 }
 
-/// Every entry leads to the same cluster.
-struct Always(Local);
+/// Every entry leads to the same cluster, unless it cannot be found.
+struct Same {
+    target: Local,
+    way: Arc<Way>,
+}
+
+/// The way to target clusters.
+#[derive(Default)]
+pub struct Way {
+    pub is_lost: AtomicBool,
+    /// Entries whose clusters were asked for.
+    pub asked: Mutex<BTreeSet<String>>,
+}
 
 #[async_trait]
-impl Reach for Always {
-    async fn reach(&self, _: &str) -> Result<Option<Arc<dyn Store>>, Unreachable> {
-        Ok(Some(Arc::new(self.0.clone())))
+impl Reach for Same {
+    async fn reach(&self, entry: &str) -> Result<Option<Arc<dyn Store>>, Unreachable> {
+        if self.way.is_lost.load(Ordering::Relaxed) {
+            return Err(Unreachable::Lost("no answer"));
+        }
+        self.way.asked.lock().unwrap().insert(entry.to_owned());
+        Ok(Some(Arc::new(self.target.clone())))
     }
 }
 

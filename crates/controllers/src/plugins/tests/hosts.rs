@@ -90,6 +90,36 @@ async fn what_a_dead_and_a_frozen_host_had_is_taken_over_and_their_late_writes_a
     assert_eq!(told, ["msg", "lease expired"]);
 }
 
+/// What is due, one after the other.
+async fn order(world: &World) -> Vec<u64> {
+    let mut order = Vec::new();
+    loop {
+        let claimed = world.claim("h", 1).await;
+        let Some(item) = claimed.first() else { return order };
+        order.push(item.item.parse().unwrap());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_to_go_comes_first_then_what_was_changed_then_what_failed_then_the_rest() {
+    let world = World::new().await;
+    for id in [1, 3] {
+        world.create(id).await;
+        world.do_well(&world.one().await).await.unwrap();
+    }
+    world.pass(280).await;
+    world.create(2).await;
+    world.finish(&world.one().await, Some(false)).await.unwrap();
+    // Both are due by then, and the one that failed became so later.
+    world.pass(100).await;
+    world.create(4).await;
+    world.delete(3).await;
+    world.pass(1).await;
+    assert_eq!(order(&world).await, [3, 4, 2, 1]);
+    let world = world.restart().await;
+    assert_eq!(order(&world).await, [3, 4, 2, 1]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn what_is_to_go_is_lent_before_all_else_also_after_it_failed_and_after_a_restart() {
     let world = World::new().await;
@@ -103,20 +133,19 @@ async fn what_is_to_go_is_lent_before_all_else_also_after_it_failed_and_after_a_
     world.delete(2).await;
     world.delete(1).await;
     world.pass(1).await;
-    let order =
-        |claimed: Vec<Claimed>| claimed.iter().map(|it| it.item.parse().unwrap()).collect::<Vec<u64>>();
+    let ids = |claimed: Vec<Claimed>| claimed.iter().map(|it| it.item.parse().unwrap()).collect::<Vec<u64>>();
     let (first, second) = (world.claim("h", 1).await, world.claim("h", 1).await);
     world.finish(&first[0], Some(false)).await.unwrap();
-    assert_eq!((order(first), order(second)), (vec![2], vec![1]));
+    assert_eq!((ids(first), ids(second)), (vec![2], vec![1]));
     // By then the lease of the other has run out as well.
     world.pass(121).await;
     world.create(6).await;
     world.pass(1).await;
-    let mut retried = order(world.claim("h", 2).await);
+    let mut retried = ids(world.claim("h", 2).await);
     retried.sort_unstable();
     assert_eq!(retried, [1, 2]);
     let world = world.restart().await;
-    let mut listed = order(world.claim("h", 2).await);
+    let mut listed = ids(world.claim("h", 2).await);
     listed.sort_unstable();
     assert_eq!(listed, [1, 2]);
     assert_eq!(world.claim("h", 10).await.len(), 4);

@@ -8,7 +8,7 @@ use concert_provider::{Class, ConfigKind, Error};
 use concert_store::{By, Part};
 use serde_json::json;
 
-use crate::bench::{Bench, POLL, all_well, boom, cluster_thing, conflict, polled, retry};
+use crate::bench::{Bench, all_well, boom, cluster_thing, conflict, much_later, polled, retry};
 use crate::definition::{define, definition, unique};
 use crate::faulty::Verb;
 use crate::line::At;
@@ -48,7 +48,7 @@ pub async fn that_meets_a_conflict_is_tried_again_silently(subject: &Subject) {
 
 pub async fn that_needs_a_person_is_tried_much_later(subject: &Subject) {
     let bench = broken(subject, Error::new(Class::NeedsHuman, "sign the contract")).await;
-    assert_eq!(bench.reconcile().await, Outcome::Poll(POLL * 10));
+    assert_eq!(bench.reconcile().await, much_later("connect failed: sign the contract"));
     assert_eq!(
         bench.conditions().await,
         ["Synced=False/ReconcileError@1: connect failed: sign the contract"]

@@ -10,7 +10,7 @@ use concert_engine::Outcome;
 use concert_provider::{Class, Created, Delta, Error};
 use serde_json::json;
 
-use crate::bench::{Bench, POLL, all_well, boom, conflict, polled, requeue, retry};
+use crate::bench::{Bench, all_well, boom, conflict, much_later, polled, requeue, retry};
 use crate::faulty::{Trouble, Verb, forbidden, unavailable};
 use crate::line::At;
 use crate::scripted::absent;
@@ -198,8 +198,8 @@ pub async fn does_not_begin_with_what_the_provider_refuses(subject: &Subject) {
     bench.declare(json!({})).await;
     let refusal = || Err(Error::new(Class::Terminal, "spec.forProvider.size: must be even"));
     bench.provider.script(|script| script.validate.push_back(refusal()));
-    assert_eq!(bench.reconcile().await, Outcome::Poll(POLL * 10));
     let text = "create failed: spec.forProvider.size: must be even";
+    assert_eq!(bench.reconcile().await, much_later(text));
     let said = ["Ready=False/Creating@1".to_owned(), format!("Synced=False/ReconcileError@1: {text}")];
     assert_eq!(bench.conditions().await, said);
     assert_eq!(bench.events(), [format!("CannotCreateExternalResource: {text}")]);

@@ -7,6 +7,7 @@ pub mod deleting;
 pub mod doubting;
 pub mod grace;
 pub mod intending;
+pub mod misbehaving;
 pub mod observing;
 pub mod orphaning;
 pub mod outcomes;

@@ -6,13 +6,17 @@ use std::time::Duration;
 
 use concert_controllers::managed::event::Silent;
 use concert_controllers::managed::metrics::Metrics;
-use concert_controllers::managed::registry::{Declaration, Parts, Problem, Rank, Registry, Settings};
+use concert_controllers::managed::registry::{
+    CONCURRENCY, Declaration, Parts, Problem, Rank, Registry, Settings,
+};
 use concert_controllers::managed::vocabulary::FINALIZER;
 use concert_engine::{Engine, Tasks, TokioSpawn};
 use concert_model::{Encoded, FieldSelector, GroupKind, Object, ObjectKey, Patch, Timestamp};
 use concert_provider::{Served, WatchedKind};
 use concert_store::conformance::next;
 use concert_store::{Chance, Delete, Error, Event, Part, Query, Store, SystemClock};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::registry::Registry as Numbers;
 use serde_json::json;
 
 use crate::bench::{conditions, user};
@@ -27,6 +31,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// A registry, and kinds in a group that no other case has.
 struct Town {
     store: Arc<dyn Store>,
+    parts: Parts,
     registry: Registry,
     tasks: Tasks,
     group: String,
@@ -63,8 +68,14 @@ impl Town {
         };
         let group = format!("{}.concert.dev", unique("town"));
         let namespace = namespace(&store).await;
-        let (registry, settled) = (Registry::start(parts), AtomicUsize::default());
-        Self { registry, store, tasks, group, namespace, settled }
+        let (registry, settled) = (Registry::start(parts.clone()), AtomicUsize::default());
+        Self { registry, parts, store, tasks, group, namespace, settled }
+    }
+
+    /// What a process does that leads, no longer does, and leads again.
+    async fn restart(&mut self) {
+        self.registry.stop(PATIENCE).await;
+        self.registry = Registry::start(self.parts.clone());
     }
 
     fn kind(&self, kind: &str) -> GroupKind {
@@ -96,15 +107,28 @@ impl Town {
         let provider = Arc::new(Scripted::new(served));
         let line = Arc::new(Line::new(provider.clone()));
         line.cut(down);
+        let settler = Inhabitant { provider, line };
+        self.welcome(name, &settler, rank);
+        settler
+    }
+
+    /// Adds a provider that there is.
+    fn welcome(&self, name: &str, settler: &Inhabitant, rank: Rank) {
         let declaration = Declaration {
             name: name.into(),
-            connector: line.clone(),
+            connector: settler.line.clone(),
             kinds: Vec::new(),
             allowance: Default::default(),
             rank,
         };
         self.registry.add(declaration).unwrap();
-        Inhabitant { provider, line }
+    }
+
+    /// Waits until so many objects of a kind are there, ready and synced, by the numbers.
+    async fn counts(&self, kind: &str, number: usize) {
+        let metrics = self.parts.metrics.kind(&self.kind(kind).at_version("v1"));
+        let all = format!("KindMetrics {{ exists: {number}, ready: {number}, synced: {number}, .. }}");
+        until(async || format!("{metrics:?}") == all).await;
     }
 
     async fn declare(&self, kind: &str, name: &str) -> ObjectKey {
@@ -174,22 +198,12 @@ pub async fn a_definition_that_goes_takes_objects_and_controller_with_it(subject
     let query = Query::all(keys[0].kind.clone());
     let mut events = town.store.watch(&query, None).await.unwrap();
     town.store.delete(&definition, &Delete::default(), &user()).await.unwrap();
-    if !subject.cleans_up {
-        for key in &keys {
-            town.store.delete(key, &Delete::default(), &user()).await.unwrap();
-        }
-    }
     // While objects are left their controller stays, since nobody else could let them go.
     let mut left = keys.len();
     while left > 0 {
         left -= usize::from(matches!(next(&mut events).await, Event::Deleted(_)));
     }
     assert!(settler.provider.things().is_empty());
-    if !subject.cleans_up {
-        let mut object = town.store.get(&definition).await.unwrap().decode();
-        object.set_metadata("finalizers", json!([]));
-        town.store.update(object, &user()).await.unwrap();
-    }
     until(async || matches!(town.store.get(&definition).await, Err(Error::NotFound { .. }))).await;
     until(async || town.registry.controllers().is_empty()).await;
     town.has_problem("Leaving.", "there is no definition of it").await;
@@ -202,11 +216,6 @@ pub async fn a_definition_that_comes_back_starts_the_controller_again(subject: &
     let definition = town.define("Returning").await;
     town.has_no_problems().await;
     town.store.delete(&definition, &Delete::default(), &user()).await.unwrap();
-    if !subject.cleans_up {
-        let mut object = town.store.get(&definition).await.unwrap().decode();
-        object.set_metadata("finalizers", json!([]));
-        town.store.update(object, &user()).await.unwrap();
-    }
     until(async || town.registry.controllers().is_empty()).await;
     town.define("Returning").await;
     let key = town.declare("Returning", "a").await;
@@ -347,6 +356,51 @@ pub async fn a_provider_that_restarts_goes_on_where_it_was(subject: &Subject) {
     town.is_ready(&after).await;
     assert_eq!(settler.provider.things().len(), 2);
     town.leave().await;
+}
+
+pub async fn what_is_at_rest_counts_before_anybody_looks_at_it(subject: &Subject) {
+    let hourly = Settings { poll: Some(Duration::from_secs(3600)), ..Settings::default() };
+    let mut town = Town::with(subject, hourly).await;
+    let settler = town.settle("p", &["Counted"], None);
+    town.define("Counted").await;
+    let keys = [town.declare("Counted", "a").await, town.declare("Counted", "b").await];
+    for key in &keys {
+        town.is_ready(key).await;
+    }
+    town.counts("Counted", 2).await;
+    town.restart().await;
+    town.counts("Counted", 0).await;
+    town.welcome("p", &settler, Rank::Configured(0));
+    town.counts("Counted", 2).await;
+    // The same when it is only the provider that was away.
+    settler.line.cut(Some("restarting"));
+    town.counts("Counted", 0).await;
+    settler.line.cut(None);
+    town.counts("Counted", 2).await;
+    // What goes no longer counts, although nobody had looked at it.
+    town.store.delete(&keys[0], &Delete::default(), &user()).await.unwrap();
+    town.counts("Counted", 1).await;
+    town.leave().await;
+}
+
+pub async fn a_hint_of_the_provider_beats_the_default_and_a_setting_beats_both(subject: &Subject) {
+    let hourly = Some(Duration::from_secs(3600));
+    for (hint, set, expected) in [(None, None, CONCURRENCY), (Some(3), None, 3), (Some(3), Some(7), 7)] {
+        let town =
+            Town::with(subject, Settings { concurrency: set, poll: hourly, ..Settings::default() }).await;
+        town.define("Busy").await;
+        town.settle_watching("Busy", |served| served.concurrency = hint);
+        town.has_no_problems().await;
+        let mut numbers = Numbers::default();
+        town.parts.engine.metrics().register(&mut numbers);
+        let mut text = String::new();
+        encode(&mut text, &numbers).unwrap();
+        let name = town.controller("busy");
+        let line =
+            format!("controller_runtime_max_concurrent_reconciles{{controller=\"{name}\"}} {expected}.0\n");
+        assert!(text.contains(&line), "{line} in\n{text}");
+        town.leave().await;
+    }
 }
 
 impl Town {

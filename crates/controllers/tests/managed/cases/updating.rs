@@ -6,7 +6,7 @@ use concert_engine::Outcome;
 use concert_provider::{Class, Error, Updated};
 use serde_json::{Value, json};
 
-use crate::bench::{Bench, all_well, allowing, boom, conflict, polled, retry};
+use crate::bench::{Bench, all_well, allowing, boom, conflict, much_later, polled, retry};
 use crate::faulty::Verb;
 use crate::stores::Subject;
 
@@ -60,7 +60,7 @@ pub async fn that_will_never_succeed_is_tried_much_later(subject: &Subject) {
     let bench = drifted(subject, json!({})).await;
     let error = Error::new(Class::Terminal, "size cannot change");
     bench.provider.script(|script| script.update.push_back(Err(error)));
-    assert_eq!(bench.reconcile().await, Outcome::Poll(Duration::from_secs(600)));
+    assert_eq!(bench.reconcile().await, much_later("update failed: size cannot change"));
     assert_eq!(
         bench.conditions().await[1],
         "Synced=False/ReconcileError@2: update failed: size cannot change"
@@ -90,9 +90,9 @@ pub async fn does_not_begin_with_what_the_provider_refuses(subject: &Subject) {
     let bench = drifted(subject, json!({})).await;
     let refusal = Error::new(Class::Terminal, "spec.forProvider.size: must be odd");
     bench.provider.script(|script| script.validate.push_back(Err(refusal)));
-    assert_eq!(bench.reconcile().await, Outcome::Poll(Duration::from_secs(600)));
-    assert_eq!(bench.calls(), ["observe"]);
     let text = "update failed: spec.forProvider.size: must be odd";
+    assert_eq!(bench.reconcile().await, much_later(text));
+    assert_eq!(bench.calls(), ["observe"]);
     assert_eq!(bench.conditions().await[1], format!("Synced=False/ReconcileError@2: {text}"));
     assert_eq!(bench.provider.things()["thing-1"], json!({"size": 1}));
 }

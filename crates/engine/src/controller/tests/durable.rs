@@ -55,6 +55,26 @@ async fn a_back_off_goes_on_after_a_restart() {
 }
 
 #[tokio::test]
+async fn a_look_comes_in_its_lane_and_at_its_time_also_after_a_restart() {
+    let world = World::new();
+    world.create("a").await;
+    let script = Script::new(|_| Outcome::AfterIn(Lane::Poll, seconds(1_000)));
+    for _ in 0..2 {
+        let handle = world.start(&script, durable(&world));
+        handle.ready().await;
+        quiet().await;
+        let state = handle.state(&config_map("a")).unwrap();
+        assert_eq!((script.count(), state.lane), (1, Some(Lane::Poll)));
+        let Phase::DueAt(due) = state.phase else { panic!("{:?}", state.phase) };
+        assert!(due.abs_diff(seconds(1_000)) < std::time::Duration::from_millis(2), "{due:?}");
+        world.engine.stop("test", seconds(5)).await;
+    }
+    world.start(&script, durable(&world));
+    world.clock.drive(script.ran(2)).await;
+    assert_eq!(script.runs()[1].lane, Lane::Poll);
+}
+
+#[tokio::test]
 async fn polls_write_nothing_and_success_drops_the_row() {
     let world = World::new();
     world.create("a").await;

@@ -115,6 +115,22 @@ async fn a_terminal_failure_waits_for_a_change() {
 }
 
 #[tokio::test]
+async fn a_terminal_failure_that_says_when_is_looked_at_again_then() {
+    let world = World::new();
+    let failure = Failure::new("not like this").retried_after(seconds(60));
+    let script = Script::new(move |_| Outcome::Terminal(failure.clone()));
+    let handle = world.start(&script, |it| it.poll(seconds(10)));
+    handle.enqueue(&widget("a"), Lane::Event, "changed").unwrap();
+    script.ran(1).await;
+    world.clock.advance(seconds(59)).await;
+    let state = handle.state(&widget("a")).unwrap();
+    assert_eq!((script.count(), state.last_outcome), (1, Some(OutcomeKind::Terminal)));
+    assert_eq!(state.last_error.as_deref(), Some("not like this"));
+    world.clock.advance(seconds(1)).await;
+    script.ran(2).await;
+}
+
+#[tokio::test]
 async fn another_look_comes_after_its_time_and_polls_go_on() {
     let world = World::new();
     let script = Script::new(|request| match &*request.key.name {

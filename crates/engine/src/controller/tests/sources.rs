@@ -38,6 +38,29 @@ async fn what_is_there_is_listed_and_what_changes_comes_in_a_better_lane() {
 }
 
 #[tokio::test]
+async fn what_is_there_may_say_itself_in_which_lane_it_goes() {
+    let world = World::new();
+    for name in ["a", "b", "c"] {
+        world.create(name).await;
+    }
+    let script = done();
+    let lane = |object: &Encoded| match &*object.key().name {
+        "b" => Lane::Retry,
+        "c" => Lane::Event,
+        _ => Lane::Poll,
+    };
+    world.start(&script, |it| it.objects(objects().listed_in(lane)).concurrency(1));
+    script.ran(3).await;
+    world.change("a", "2").await;
+    script.ran(4).await;
+    let runs = script.runs();
+    let mut lanes: Vec<(&str, Lane)> = runs.iter().map(|it| (&*it.key.name, it.lane)).collect();
+    assert_eq!(lanes.pop(), Some(("a", Lane::Event)), "only the list is asked");
+    lanes.sort_unstable();
+    assert_eq!(lanes, [("a", Lane::Poll), ("b", Lane::Retry), ("c", Lane::Event)]);
+}
+
+#[tokio::test]
 async fn an_object_that_is_deleted_runs_once_more_and_is_forgotten() {
     let world = World::new();
     let script = done();

@@ -1,8 +1,8 @@
 use concert_engine::Phase;
 use serde_json::json;
 
-use super::scene::{Scene, after, bucket, condition, not_synced, object, ready, synced};
-use crate::explain::Service;
+use super::scene::{Scene, after, bucket, condition, not_synced, object, ready, synced, time};
+use crate::explain::{Facts, Holder, Service};
 
 #[test]
 fn quota_says_who_and_when() {
@@ -97,6 +97,42 @@ fn the_first_look_is_under_way() {
         fresh(Phase::DueAt(after(9))),
         "[not ready] Bucket default/a is not ready: controller managed/buckets looks at it for the first time in 9s."
     );
+}
+
+fn record(conditions: &[serde_json::Value]) -> Facts {
+    object(json!({"apiVersion": "no8s.concert.dev/v1", "kind": "DnsRecord",
+        "metadata": {"name": "a", "generation": 2},
+        "status": {"conditions": conditions, "message": "Syncing DNS record", "observedGeneration": 1}}))
+    .with_service(Service::NotNeeded)
+}
+
+fn held(facts: Facts) -> Facts {
+    let since = time("2026-11-15T11:58:30Z");
+    Facts { holder: Some(Holder { worker: "dns_record".into(), host: "h1:77".into(), since }), ..facts }
+}
+
+#[test]
+fn a_resource_that_a_host_has_says_which_and_since_when() {
+    let started = || condition("Ready", "Unknown", "ReconcileStarted", "Reconciliation in progress");
+    let text = "[not ready] DnsRecord a is not ready: host h1:77 of worker dns_record has been working on it \
+                for 1m30s, since 2026-11-15T11:58:30Z (Syncing DNS record).";
+    let running = || Phase::RunningSince(after(0) - std::time::Duration::from_secs(90));
+    assert_eq!(held(record(&[started()])).with_item(running()).says(), text);
+    assert_eq!(held(record(&[])).says(), text, "it has not begun to report");
+    let seen = || {
+        let mut facts = record(&[started()]);
+        facts.object.set("status", json!({"conditions": [started()], "observedGeneration": 2}));
+        facts
+    };
+    assert_eq!(
+        seen().with_item(running()).says(),
+        "[not ready] DnsRecord a is not ready: controller managed/buckets has been working on it for 1m30s."
+    );
+    let steady = held(record(&[ready()]));
+    let mut looked_at = steady.clone();
+    looked_at.object.set("status", json!({"conditions": [ready()], "observedGeneration": 2}));
+    assert_eq!(looked_at.says(), "[ready] DnsRecord a is ready.");
+    assert_eq!(steady.with_metadata("generation", json!(3)).says(), text, "its change is being looked at");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn readiness(process: &Runtime, running: &Running) -> (u16, String) {
 #[test]
 fn when_the_leader_is_killed_the_other_goes_on() {
     let (store, cloud, one, two) = (store(), Cloud::default(), process(), process());
-    one.block_on(define_buckets(&store));
+    one.block_on(define_buckets(&*store));
     let first = start(&one, &store, &cloud);
     one.block_on(until("the first leads", async || first.is_working()));
     let second = start(&two, &store, &cloud);

@@ -6,6 +6,8 @@ mod logging;
 mod objects;
 mod probes;
 mod refusals;
+mod tls;
+mod upkeep;
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -93,7 +95,7 @@ fn store() -> Arc<Local> {
 }
 
 /// Defines the kind that the cloud serves.
-async fn define_buckets(store: &Local) {
+async fn define_buckets(store: &dyn Store) {
     let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",

@@ -6,6 +6,7 @@ use concert_store::Delete;
 use serde_json::Value;
 
 use super::*;
+use crate::managed::plan::plan;
 use crate::managed::{Controller, Running};
 
 /// What clusters are given: the embedded store must take it too.
@@ -116,4 +117,22 @@ async fn a_provider_whose_kinds_another_has_says_so() {
     store.delete(&key("b"), &Delete::default(), &By::actor("test")).await.unwrap();
     until("c is ready", async || ready(&store, "c").await.is_some_and(|it| it.0 == Status::True)).await;
     running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_asks_those_that_objects_declare_too() {
+    let (store, cloud) = (store(), Cloud::default());
+    define_buckets(&*store).await;
+    let ask = async || {
+        let nobody = ControllerConfig { providers: Vec::new() };
+        let object = Object::new(&bucket(), "", "a");
+        plan(&nobody, &options(&store, &cloud), vec![object]).await.unwrap().remove(0).reason
+    };
+    assert_eq!(ask().await, "no provider serves Bucket.example.com");
+    define_providers(&store).await;
+    declare(&store, "bad", json!({"endpoint": "nowhere"})).await;
+    let why = ask().await;
+    assert!(why.starts_with("no provider serves Bucket.example.com; provider bad: spec.endpoint"), "{why}");
+    declare(&store, "good", json!({"endpoint": "g:1"})).await;
+    assert_eq!(ask().await, "nobody is there");
 }

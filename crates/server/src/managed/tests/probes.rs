@@ -18,7 +18,7 @@ async fn readiness_names_each_provider_and_kind_that_is_not_ready() {
     })
     .await;
     cloud.bring_up();
-    define_buckets(&store).await;
+    define_buckets(&*store).await;
     until("ready", async || get(at, "/readyz").await == (200, "ok\n".to_owned())).await;
     assert_eq!(get(at, "/nothing").await.0, 404);
     running.stop().await;
@@ -27,7 +27,7 @@ async fn readiness_names_each_provider_and_kind_that_is_not_ready() {
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_are_there_from_the_start() {
     let (store, cloud) = (store(), Cloud::default());
-    define_buckets(&store).await;
+    define_buckets(&*store).await;
     let running = Controller::new(config(), options(&store, &cloud)).start().await.unwrap();
     let at = running.metrics_address().unwrap();
     let lines = [

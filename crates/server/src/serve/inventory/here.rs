@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use concert_api::audit::Audit;
 use concert_api::auth::{Gate, Keys};
-use concert_api::inventory::{self, Admit, Door, Minter};
+use concert_api::inventory::{self, Admit, Door};
 use concert_engine::{OnExit, Tasks};
 use concert_model::Object;
 use concert_store::{By, Clock, Local, Part};
@@ -36,7 +36,7 @@ impl Inventory {
             audit: audit.clone(),
         });
         let admit = Arc::new(Admit::new(store.clone(), clock.clone(), keys.clone()));
-        let minter = Minter::new(store.clone(), keys.clone(), clock.clone(), address);
+        let minter = door.minter(address);
         Self { store: Arc::new(store.clone()), minting: Arc::new(minter), here: Some(Here { door, admit }) }
     }
 }

@@ -162,8 +162,8 @@ async fn life(fleet: &Fleet) {
     fleet.phase("Stopped").await;
     assert_eq!(post("/mothership/v1/entries/rt-1/network/run", Value::Null).await.0, 202);
     let (late, network) = (network, fleet.claim("network").await);
-    // The first host has not noticed yet, and may write until the second one does.
-    assert_eq!(fleet.put(&late, "network", json!({"vnet_name": "a", "by": "the first"})).await, 200);
+    // The first host has not noticed yet, and the second one has not written yet.
+    assert_eq!(fleet.put(&late, "network", json!({"vnet_name": "a", "by": "the first"})).await, 409);
     let written = json!({"vnet_name": "a", "by": "the second"});
     assert_eq!(fleet.put(&network, "network", written.clone()).await, 200);
     assert_eq!(fleet.put(&late, "network", json!({"vnet_name": "late"})).await, 409);

@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use concert_model::{GroupKind, ObjectKey};
 use tokio_postgres::Row;
 
+use super::address::Address;
 use super::connect::{Connection, Connector, Values};
-use super::open::KNOWN;
 use super::patience::Patience;
 use super::plan::{Asked, Place, Plan, Stored, plan};
 use super::steps::{Finish, of_items, of_keys, steps};
@@ -32,6 +32,8 @@ pub(super) struct Writer {
     id: i64,
     /// The last batch that was begun.
     batch: i64,
+    /// The version of tables that this program knows.
+    known: i64,
 }
 
 const LOCK: &str = "SELECT pg_advisory_xact_lock($1, $2)";
@@ -45,6 +47,7 @@ const FENCES: &str = "SELECT a.n, w.fence \
 const KINDS: &str = "SELECT a.n, coalesce((SELECT max(revision) FROM objects o WHERE o.kind = a.kind), 0) \
     FROM unnest($1::text[]) WITH ORDINALITY a (kind, n)";
 
+const OLDEST: &str = "SELECT value FROM meta WHERE name = 'oldest'";
 const LAST_BATCH: &str = "SELECT batch FROM writers WHERE id = $1";
 
 /// Why a batch was not committed.
@@ -62,9 +65,15 @@ impl From<Trouble> for Stop {
 }
 
 impl Writer {
-    pub(super) fn new(connector: Connector, connection: Connection, channel: String, id: i64) -> Self {
+    pub(super) fn new(
+        connector: Connector,
+        connection: Connection,
+        channel: String,
+        id: i64,
+        known: i64,
+    ) -> Self {
         let schema = hash(&connector.address.schema);
-        Self { connector, connection: Some(connection), schema, channel, id, batch: 0 }
+        Self { connector, connection: Some(connection), schema, channel, id, batch: 0, known }
     }
 
     /// Commits a batch. Tries again for as long as that is known to be right.
@@ -138,10 +147,7 @@ impl Writer {
     ) -> Result<Vec<Verdict>, Stop> {
         let asked = Asked::by(batch);
         let (stored, oldest) = look(connection, self.schema, &asked).await?;
-        if oldest > KNOWN {
-            let at = self.connector.address.to_string();
-            return Err(Trouble::Newer { at, version: oldest, known: KNOWN }.into());
-        }
+        check_known(&self.connector.address, self.known, oldest)?;
         let plan = plan(batch, stored);
         if plan.is_empty() {
             connection.run("ROLLBACK").await?;
@@ -173,10 +179,13 @@ impl Writer {
         work: impl AsyncFn(&mut Connection) -> Result<T, Trouble>,
     ) -> Result<T, Trouble> {
         let (runtime, schema) = (self.connector.runtime.clone(), self.schema);
+        let (address, known) = (self.connector.address.clone(), self.known);
         let result = wait(&runtime, async {
             let connection = self.connection().await?;
             connection.run("BEGIN").await?;
             connection.rows(LOCK, &[&ORDER, &schema]).await?;
+            let oldest = connection.one(OLDEST, &[]).await?.get(0);
+            check_known(&address, known, oldest)?;
             let value = work(connection).await?;
             connection.run("COMMIT").await?;
             Ok(value)
@@ -186,6 +195,15 @@ impl Writer {
             self.connection = None;
         }
         result
+    }
+}
+
+/// Refuses tables that only a newer program may write to.
+fn check_known(address: &Address, known: i64, oldest: i64) -> Result<(), Trouble> {
+    if oldest <= known {
+        Ok(())
+    } else {
+        Err(Trouble::Newer { at: address.to_string(), version: oldest, known })
     }
 }
 

@@ -154,7 +154,9 @@ impl Connection {
     /// Lets statements take as long as they need, until the end of the transaction that has begun.
     pub(super) async fn be_patient(&mut self) -> Result<(), Trouble> {
         self.limit = LONG_LIMIT;
-        self.run("SET LOCAL statement_timeout TO 0; SET LOCAL idle_in_transaction_session_timeout TO 0").await
+        let limits = "SET LOCAL statement_timeout TO 0; SET LOCAL lock_timeout TO 0; \
+                      SET LOCAL idle_in_transaction_session_timeout TO 0";
+        self.run(limits).await
     }
 
     /// From now on they may take no longer than usual.

@@ -7,6 +7,7 @@
 //! Calls are plain functions: connections are driven by a thread of their own, and whoever calls waits.
 
 mod address;
+mod ahead;
 mod commit;
 mod compact;
 mod connect;
@@ -174,7 +175,9 @@ impl Backend for Postgres {
     }
 
     fn restore_from(&self, _: &Path, _: &Renew<'_>) -> Result<(), Failure> {
-        Err(Failure::broken("a store in PostgreSQL is put back with pg_restore, while no replica runs"))
+        Err(Failure::broken(
+            "a store in PostgreSQL is put back with pg_restore, and then `concert advance-store`, while no replica runs",
+        ))
     }
 }
 

@@ -14,11 +14,8 @@ use rusqlite::{Connection, OpenFlags, params};
 use super::commit::{Numbers, Writer};
 use super::open::{OpenError, touch, upgrade, version_of};
 use super::{Failure, failure, read};
+use crate::backend::numbers::LEAP;
 use crate::backend::{Renew, Shelf};
-
-/// How far ahead: more than could have been written to a lost store after its last copy, at ten thousand
-/// writes a second for three years.
-const LEAP: i64 = 1_000_000_000_000;
 
 /// Payloads looked at in one step.
 const STEP_ROWS: usize = 500;

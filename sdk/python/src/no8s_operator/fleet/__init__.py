@@ -4,13 +4,14 @@ A reconciler registers with the mothership, is lent entries that are due, makes 
 inventory says of each, and answers: ready, not ready and waiting for something, come back later, or failed.
 """
 
-from no8s_operator.fleet.answers import Answer, Condition, Failed, WaitsFor, not_ready, ready, requeue
+from no8s_operator.fleet.answers import Answer, Busy, Condition, Failed, WaitsFor, not_ready, ready, requeue
 from no8s_operator.fleet.component import ClusterEvent, Component, Entry, Watch
 from no8s_operator.fleet.inventory import Inventory, MovedError, Section, View, Written
 from no8s_operator.fleet.runner import Runner, serve
 
 __all__ = [
     "Answer",
+    "Busy",
     "ClusterEvent",
     "Component",
     "Condition",

@@ -7,6 +7,8 @@ from typing import Any
 MESSAGE_MAX = 32 * 1024
 REASON_MAX = 1024
 ELLIPSIS = "…"
+# How long somebody is left alone who has too much to do and does not say for how long.
+BUSY_SECONDS = 10.0
 
 
 def _cut(text: str, most: int) -> str:
@@ -34,19 +36,25 @@ class Condition:
 @dataclass(frozen=True)
 class WaitsFor:
     """A section, or what a JSON pointer leads to in it, or a condition that is to be `True`; of this entry
-    or another."""
+    or another. `version` is what was read of the section; of another entry it counts, and none is that it was
+    not there."""
 
     section: str | None = None
     path: str | None = None
     entry: str | None = None
     condition: str | None = None
+    version: int | None = None
 
     def __post_init__(self) -> None:
-        if (self.section is None) == (self.condition is None) or (self.path is not None and self.section is None):
-            raise ValueError("what is waited for is a section, perhaps with a path, or a condition")
+        of_section = self.path is not None or self.version is not None
+        if (self.section is None) == (self.condition is None) or (of_section and self.section is None):
+            raise ValueError("what is waited for is a section, perhaps with a path and a version, or a condition")
 
-    def to_json(self) -> dict[str, str]:
-        named = {"section": self.section, "path": self.path, "entry": self.entry, "condition": self.condition}
+    def to_json(self) -> dict[str, Any]:
+        named: dict[str, Any] = {"section": self.section, "path": self.path, "entry": self.entry}
+        named |= {"condition": self.condition, "version": self.version}
+        if self.section is not None and self.entry is not None and self.version is None:
+            named["version"] = 0
         return {name: value for name, value in named.items() if value is not None}
 
 
@@ -119,3 +127,18 @@ class Failed(Exception):
         if self.conditions:
             body["conditions"] = [it.to_json() for it in self.conditions]
         return body
+
+
+@dataclass
+class Busy(Exception):
+    """Somebody has too much to do, as with HTTP's 429. Raise it from `reconcile`: nobody has failed, and it is
+    tried again after `retry_after` seconds."""
+
+    message: str
+    retry_after: float | None = None
+
+    def __str__(self) -> str:
+        return self.message
+
+    def to_json(self) -> dict[str, Any]:
+        return requeue(BUSY_SECONDS if self.retry_after is None else self.retry_after, self.message).to_json()

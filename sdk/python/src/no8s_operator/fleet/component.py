@@ -72,8 +72,8 @@ class Component(ABC):
 
         It may run twice, late, or after a crash between any two of its lines, so it compares and corrects.
         It answers soon: what takes long is begun and looked at again (`requeue`). While `entry.is_deleting`
-        it takes away what it made, and is ready when nothing is left. Raise `Failed` for a failure; any
-        other exception is one that may pass.
+        it takes away what it made, and is ready when nothing is left. Raise `Failed` for a failure and `Busy`
+        where somebody has too much to do; any other exception is a failure that may pass.
         """
 
     async def close(self) -> None:

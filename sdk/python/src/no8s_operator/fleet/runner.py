@@ -13,7 +13,7 @@ from urllib.parse import quote
 import aiohttp
 
 from no8s_operator.errors import ServerError
-from no8s_operator.fleet.answers import Failed
+from no8s_operator.fleet.answers import Busy, Failed
 from no8s_operator.fleet.component import Component, Entry
 from no8s_operator.fleet.inventory import Inventory, MovedError
 from no8s_operator.fleet.outbox import Outbox
@@ -144,7 +144,13 @@ class Runner:
             except Failed as failed:
                 logger.warning("%s: failed: %s", entry.id, failed)
                 body = failed.to_json()
-            except (ServerError, MovedError, OSError, aiohttp.ClientError, TimeoutError) as error:
+            except Busy as busy:
+                logger.info("%s: %s", entry.id, busy)
+                body = busy.to_json()
+            except ServerError as error:
+                logger.log(logging.INFO if error.is_busy else logging.WARNING, "%s: %s", entry.id, error)
+                body = (Busy(str(error), error.retry_after) if error.is_busy else Failed(str(error))).to_json()
+            except (MovedError, OSError, aiohttp.ClientError, TimeoutError) as error:
                 logger.warning("%s: failed: %s", entry.id, error)
                 body = Failed(str(error) or type(error).__name__).to_json()
             except Exception as error:

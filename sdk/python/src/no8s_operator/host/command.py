@@ -17,11 +17,13 @@ from no8s_operator.events import EventBus
 from no8s_operator.host import aliases, discovery
 from no8s_operator.host.actions import NAME as ACTIONS
 from no8s_operator.host.actions import ActionsReconciler
+from no8s_operator.host.settings import Settings
 from no8s_operator.host.supervisor import Supervisor
+from no8s_operator.host.watchdog import Watchdog
 from no8s_operator.http import Server
 from no8s_operator.plugins.reconcilers.base import ReconcilerContext, ReconcilerPlugin
 from no8s_operator.plugins.registry import PluginRegistry, get_registry
-from no8s_operator.worker import LEASE_SECONDS, Worker
+from no8s_operator.worker import Worker
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +67,8 @@ class Host:
         self._host_id = environ.get("CONCERT_HOST_ID") or f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4()}"
         self._events = EventBus(self._server)
         self._supervisor = Supervisor(self._shutdown)
+        self._settings = Settings()
+        self._watchdog: Watchdog | None = None
 
     async def run(self) -> int:
         loop = asyncio.get_running_loop()
@@ -73,6 +77,10 @@ class Host:
         if self._environ.get("CONCERT_SUPERVISED"):
             loop.add_reader(sys.stdin.fileno(), self._read_stdin)
         try:
+            self._settings = Settings.of(self._environ)
+            # Whose leases have ended has nothing to lose any more.
+            self._watchdog = Watchdog(self._settings.lease_seconds)
+            self._watchdog.start()
             await discovery.secret_store(self._registry, self._environ)
             await self._start_all()
             await self._shutdown.wait()
@@ -84,6 +92,8 @@ class Host:
             await self._supervisor.stop()
             await self._events.close()
             await self._server.close()
+            if self._watchdog:
+                self._watchdog.stop()
         return 0
 
     def _read_stdin(self) -> None:
@@ -98,8 +108,7 @@ class Host:
             await self._start_reconciler(point, plugin)
         actions = discovery.actions(self._registry, self._environ)
         if actions:
-            concurrency = int(self._environ.get("MAX_CONCURRENT_RECONCILES") or 5)
-            plugin = ActionsReconciler(actions, concurrency)
+            plugin = ActionsReconciler(actions, self._settings.concurrency)
             handles = [{"action": it["name"], "version": it["version"]} for it in self._registry.list_action_plugins()]
             await self._start(plugin, handles, ACTION_DEADLINE_SECONDS)
 
@@ -127,7 +136,7 @@ class Host:
             handles,
             self._host_id,
             self._shutdown,
-            lease_seconds=int(self._environ.get("CONCERT_LEASE_SECONDS") or LEASE_SECONDS),
+            lease_seconds=self._settings.lease_seconds,
             deadline_seconds=deadline_seconds,
         )
         await worker.open()

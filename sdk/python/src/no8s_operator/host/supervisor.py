@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from no8s_operator.host.guard import Guard
 from no8s_operator.plugins.reconcilers.base import ReconcilerContext, ReconcilerPlugin
 from no8s_operator.worker import Worker
 
@@ -31,6 +32,21 @@ async def _contained(plugin: ReconcilerPlugin, ctx: ReconcilerContext) -> None:
         await plugin.start(ctx)
     except SystemExit as error:
         raise RuntimeError(f"it called sys.exit({error.code})") from error
+
+
+async def _run(plugin: ReconcilerPlugin, ctx: ReconcilerContext, worker: Worker) -> None:
+    """`start()` until it ends or crashes. That it is stuck is a crash."""
+    # A task of its own: what it leaves behind is told apart by the task that claimed it.
+    task = asyncio.create_task(_contained(plugin, ctx), name=f"start {plugin.name}")
+    with Guard(worker, task) as guard:
+        try:
+            await task
+        except asyncio.CancelledError:
+            if guard.stuck_in is None:
+                raise
+    # Also if it took the cancellation for a reason to return.
+    if guard.stuck_in is not None and not ctx.shutdown_event.is_set():
+        raise RuntimeError(f"it hung in {guard.stuck_in}, whose lease had ended")
 
 
 @dataclass(eq=False)
@@ -61,8 +77,7 @@ class Supervisor:
         while not self._shutdown.is_set():
             began = self._clock()
             try:
-                # A task of its own: what it leaves behind is told apart by the task that claimed it.
-                await asyncio.create_task(_contained(plugin, ctx), name=f"start {plugin.name}")
+                await _run(plugin, ctx, worker)
                 return
             except Exception as error:
                 crashes = 1 if self._clock() - began >= RAN_WELL_SECONDS else crashes + 1

@@ -20,6 +20,7 @@ use super::{Options, Postgres};
 use crate::backend::Bell;
 
 /// One step of the tables.
+#[derive(Clone, Copy)]
 pub(super) struct Migration {
     pub(super) sql: &'static str,
     /// The version that programs must know from then on.
@@ -27,10 +28,8 @@ pub(super) struct Migration {
 }
 
 /// What each version adds; tables of version n have had the first n applied.
-pub(super) const MIGRATIONS: &[Migration] = &[Migration { sql: include_str!("001_initial.sql"), oldest: 1 }];
-
-/// The version of tables that this program knows.
-pub(super) const KNOWN: i64 = MIGRATIONS.len() as i64;
+pub(super) const MIGRATIONS: &[Migration] =
+    &[Migration { sql: include_str!("../001_initial.sql"), oldest: 1 }];
 
 /// The lock of whoever migrates.
 const MIGRATING: i32 = ORDER + 1;
@@ -47,6 +46,7 @@ impl Postgres {
         Self::open_with(address, options, MIGRATIONS)
     }
 
+    /// The same for a program that knows these migrations.
     pub(super) fn open_with(
         address: &Address,
         options: Options,
@@ -68,7 +68,8 @@ impl Postgres {
         let bell = Arc::new(Bell::default());
         runtime.handle().spawn(listen(connector.clone(), bell.clone(), clock));
         let id = (chance.bits() as u64).cast_signed();
-        let writer = Writer::new(connector.clone(), connection, channel(&address.schema), id);
+        let known = migrations.len() as i64;
+        let writer = Writer::new(connector.clone(), connection, channel(&address.schema), id, known);
         Ok(Self {
             address: address.clone(),
             readers: Pool::new(connector),
@@ -86,9 +87,10 @@ async fn prepare(
     migrations: &[Migration],
 ) -> Result<(), Trouble> {
     connection.run("BEGIN").await?;
+    // First of all: whoever comes while another migrates waits for as long as that takes.
+    connection.be_patient().await?;
     // One at a time; whoever comes second finds everything done.
     connection.rows("SELECT pg_advisory_xact_lock($1, $2)", &[&MIGRATING, &hash(&address.schema)]).await?;
-    connection.be_patient().await?;
     let version = version(connection, address, migrations.len() as i64).await?;
     for (migration, next) in migrations.iter().zip(1_i64..) {
         if next <= version {
@@ -136,3 +138,6 @@ async fn version(connection: &mut Connection, address: &Address, known: i64) -> 
     }
     Ok(version)
 }
+
+#[cfg(test)]
+mod tests;

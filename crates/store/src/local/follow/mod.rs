@@ -6,7 +6,7 @@
 //! wakes; and by whoever must not act on anything older than what others have been answered.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use super::{Inner, Local, Shared};
 #[cfg(doc)]
 use crate::backend::Bell;
 use crate::backend::{Backend, Failure};
+use crate::clock::Clock;
 use crate::contract::Result;
 use crate::error::Error;
 
@@ -25,6 +26,8 @@ use crate::error::Error;
 const STEP_ROWS: usize = 500;
 /// The log is looked at this often even if nobody rings: rings get lost with connections.
 const POLL_EVERY: Duration = Duration::from_secs(1);
+/// What the thread that follows is called.
+const THREAD: &str = "store-follower";
 
 impl Shared {
     /// Whoever publishes does so alone, or two would tell the same story twice.
@@ -81,6 +84,25 @@ impl Shared {
     }
 }
 
+/// Since when the log cannot be read, by the clock of the store.
+#[derive(Default)]
+pub(super) struct CutOff(Mutex<Option<Duration>>);
+
+impl CutOff {
+    /// A look that begins `at` counts as one that fails until it has succeeded: one that hangs is no better.
+    fn begin(&self, at: Duration) {
+        self.lock().get_or_insert(at);
+    }
+
+    fn end(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Duration>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// The thread that follows. Ends with the value.
 pub(super) struct Follower {
     backend: Arc<dyn Backend>,
@@ -90,12 +112,16 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Starts following, if there is anybody to follow.
-    pub(super) fn start(backend: &Arc<dyn Backend>, shared: &Arc<Shared>) -> Option<Self> {
+    pub(super) fn start(
+        backend: &Arc<dyn Backend>,
+        shared: &Arc<Shared>,
+        clock: &Arc<dyn Clock>,
+    ) -> Option<Self> {
         backend.bell()?;
         let (backend, shared, is_ending) =
             (backend.clone(), shared.clone(), Arc::new(AtomicBool::new(false)));
         let run = {
-            let (backend, is_ending) = (backend.clone(), is_ending.clone());
+            let (backend, is_ending, clock) = (backend.clone(), is_ending.clone(), clock.clone());
             move || {
                 let mut is_behind = false;
                 while let Some(bell) = backend.bell() {
@@ -103,8 +129,12 @@ impl Follower {
                     if is_ending.load(Ordering::Acquire) {
                         return;
                     }
+                    shared.cut_off.begin(clock.elapsed());
                     match shared.follow(&*backend) {
-                        Ok(()) => is_behind = false,
+                        Ok(()) => {
+                            is_behind = false;
+                            shared.cut_off.end();
+                        }
                         Err(error) if !is_behind => {
                             is_behind = true;
                             tracing::warn!(%error, "cannot read what others wrote; watches wait");
@@ -114,7 +144,7 @@ impl Follower {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("store-follower".into()).spawn(run);
+        let thread = std::thread::Builder::new().name(THREAD.into()).spawn(run);
         let thread = Some(thread.expect("a thread can be started when a store is opened"));
         Some(Self { backend, is_ending, thread })
     }
@@ -133,11 +163,38 @@ impl Drop for Follower {
     }
 }
 
-/// How often it was asked what others did, and which of these is answered.
+/// How often it was asked what others did, and what came of it last.
 #[derive(Default)]
 pub(super) struct Refreshes {
     begun: AtomicU64,
-    done: tokio::sync::Mutex<u64>,
+    last: tokio::sync::Mutex<Tried>,
+}
+
+#[derive(Default)]
+struct Tried {
+    number: u64,
+    /// Why it failed, if it did.
+    failure: Option<String>,
+}
+
+impl Tried {
+    fn new(number: u64, result: &Result<()>) -> Self {
+        let failure = result.as_ref().err().map(|error| match error {
+            Error::Unavailable(source) => chain(&**source),
+            other => chain(other),
+        });
+        Self { number, failure }
+    }
+
+    fn result(&self) -> Result<()> {
+        self.failure.as_ref().map_or(Ok(()), |why| Err(Error::unavailable(why)))
+    }
+}
+
+/// An error and all that is behind it, in one line.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let all = std::iter::successors(Some(error), |it| it.source());
+    all.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 impl Inner {
@@ -147,22 +204,23 @@ impl Inner {
     }
 
     /// Hears of everything that anybody has been answered by now. Those who ask at the same time are answered
-    /// together.
+    /// together, also when that fails: each try may take as long as the backend has patience, and nobody should
+    /// wait for more than the one that is under way and the next.
     pub(super) async fn refresh(&self) -> Result<()> {
         if !self.is_shared() {
             return Ok(());
         }
         let asked = self.refreshes.begun.load(Ordering::SeqCst);
-        let mut done = self.refreshes.done.lock().await;
-        if *done > asked {
+        let mut last = self.refreshes.last.lock().await;
+        if last.number > asked {
             // That one began after this call.
-            return Ok(());
+            return last.result();
         }
         let number = self.refreshes.begun.fetch_add(1, Ordering::SeqCst) + 1;
         let shared = self.shared.clone();
-        self.read(move |backend| shared.catch_up(backend, backend.bounds()?.newest)).await?;
-        *done = number;
-        Ok(())
+        let result = self.read(move |backend| shared.catch_up(backend, backend.bounds()?.newest)).await;
+        *last = Tried::new(number, &result);
+        result
     }
 
     /// How a kind is served: one that is not known may be new from somebody else.
@@ -187,8 +245,18 @@ impl Local {
         self.inner().refresh().await
     }
 
+    /// How long it has not been possible to read what others wrote; none while it is, and where this process is
+    /// alone.
+    pub fn cut_off_for(&self) -> Option<Duration> {
+        let since = *self.inner().shared.cut_off.lock();
+        since.map(|since| self.inner().clock.elapsed().saturating_sub(since))
+    }
+
     /// True if other processes may write to the same store.
     pub fn is_shared(&self) -> bool {
         self.inner().is_shared()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -429,7 +429,10 @@ fn listen_of(host: Option<String>, port: Option<String>) -> Option<String> {
         return None;
     }
     let host = host.unwrap_or_else(|| "127.0.0.1".to_owned());
-    Some(format!("{host}:{}", port.unwrap_or_else(|| "8000".to_owned())))
+    let port = port.unwrap_or_else(|| "8000".to_owned());
+    // There it is a host alone, so nobody puts it in brackets.
+    let is_bare = host.parse::<std::net::Ipv6Addr>().is_ok();
+    Some(if is_bare { format!("[{host}]:{port}") } else { format!("{host}:{port}") })
 }
 
 /// Whether others can be sent to this address; what is wrong with it goes to `findings`.
@@ -484,113 +487,4 @@ fn time(field: &str, text: Option<&str>, findings: &mut Vec<String>) -> Option<D
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn layer(text: &str) -> Layer {
-        parse(text).unwrap()
-    }
-
-    #[test]
-    fn logs_are_a_setting_like_any_other() {
-        let said = |variable: &str, value: &str| {
-            Layer::from_variables(|name| (name == variable).then(|| value.to_owned())).unwrap()
-        };
-        let file = || layer("dataDir: /x\nlogLevel: debug\nlogFormat: json\n");
-        let config = file().resolve().unwrap();
-        assert_eq!((&*config.log_level, config.log_format.as_deref()), ("debug", Some("json")));
-        let config = said("CONCERT_LOG_LEVEL", "info,concert_engine=trace").over(file()).resolve().unwrap();
-        assert_eq!(config.log_level, "info,concert_engine=trace");
-        for (word, level) in [("WARNING", "warn"), ("CRITICAL", "error"), ("DEBUG", "debug"), ("odd", "info")]
-        {
-            let config = said("LOG_LEVEL", word).over(layer("dataDir: /x")).resolve().unwrap();
-            assert_eq!(config.log_level, level, "{word}");
-        }
-        let wrong = layer("dataDir: /x\nlogLevel: loud\nlogFormat: xml\n").resolve().unwrap_err().to_string();
-        assert!(wrong.contains("logLevel: \"loud\"") && wrong.contains("logFormat: \"xml\""), "{wrong}");
-    }
-
-    #[test]
-    fn what_is_said_first_counts() {
-        let flags = layer("{\"listen\": \"127.0.0.1:1\"}");
-        let variables = Layer::from_variables(|name| match name {
-            "CONCERT_LISTEN" => Some("127.0.0.1:2".into()),
-            "CONCERT_DATA_DIR" => Some("/variables".into()),
-            "CONCERT_DEV" => Some("true".into()),
-            _ => None,
-        });
-        let file = layer("dataDir: /file\npollInterval: 30s\n");
-        let config = flags.over(variables.unwrap()).over(file).resolve().unwrap();
-        assert_eq!(config.listen, "127.0.0.1:1".parse().unwrap());
-        assert_eq!(config.data_dir, PathBuf::from("/variables"));
-        assert_eq!(config.poll_interval, Some(Duration::from_secs(30)));
-        assert!(config.is_dev);
-        assert_eq!(config.admin_listen, ADMIN_LISTEN.parse().unwrap());
-    }
-
-    #[test]
-    fn everything_that_is_wrong_is_said_with_its_field() {
-        let text = "dev: true\nlisten: 0.0.0.0:1\nadminListen: x\ndataDir: /d\npollInterval: 0s\n\
-                    reconcileTimeout: '5'\nmaxReconcileRate: 0\nonly: mothership\n\
-                    providers: [{name: a, endpoint: ''}]\n";
-        let Err(Error::Invalid(findings)) = layer(text).resolve() else { panic!("it makes no sense") };
-        let fields = [
-            "listen: with dev",
-            "adminListen: ",
-            "pollInterval: must be longer",
-            "reconcileTimeout: must be",
-            "maxReconcileRate: must",
-            "inventory: must be set",
-            "providers[0].endpoint: ",
-        ];
-        assert_eq!(findings.len(), fields.len(), "{findings:?}");
-        for (finding, field) in findings.iter().zip(fields) {
-            assert!(finding.starts_with(field), "{finding:?} should start with {field:?}");
-        }
-    }
-
-    #[test]
-    fn the_variables_of_no8s_count() {
-        let variables = |name: &str| {
-            let value = match name {
-                "API_PORT" => "9000",
-                "BACKOFF_BASE_DELAY" => "1.5",
-                "BACKOFF_MAX_DELAY" => "1m",
-                "BACKOFF_JITTER_FACTOR" => "0",
-                "RECONCILE_INTERVAL" => "5",
-                "CONCERT_DATA_DIR" => "/d",
-                "CONCERT_PLUGINS" => "/bin/host",
-                _ => return None,
-            };
-            Some(value.to_owned())
-        };
-        let config = Layer::from_variables(variables).unwrap().resolve().unwrap();
-        assert_eq!(config.listen, "127.0.0.1:9000".parse().unwrap());
-        let rules = config.rules;
-        assert_eq!(
-            (rules.backoff_base, rules.backoff_max),
-            (Duration::from_millis(1500), Duration::from_secs(60))
-        );
-        assert_eq!((rules.jitter, rules.interval), (0.0, Duration::from_secs(5)));
-        assert_eq!(config.plugins, Plugins::Program("/bin/host".into()));
-        let bad = "dataDir: /d\nbackoffBaseDelay: '0'\nbackoffJitterFactor: '2'\nreconcileInterval: soon\n";
-        let Err(Error::Invalid(findings)) = layer(bad).resolve() else { panic!("it makes no sense") };
-        assert_eq!(findings.len(), 3, "{findings:?}");
-    }
-
-    #[test]
-    fn a_field_that_nobody_knows_is_refused() {
-        let refused = parse::<Layer>("dataDir: /a\nlistn: b\n").unwrap_err();
-        assert!(refused.contains("listn") && refused.contains("line 2"), "{refused}");
-        let refused = Layer::from_variables(|name| (name == "CONCERT_DEV").then(|| "maybe".into()));
-        assert!(refused.unwrap_err().to_string().contains("CONCERT_DEV"));
-    }
-
-    #[test]
-    fn a_certificate_needs_its_key() {
-        for text in ["dataDir: /d\ntlsCertFile: a\n", "dataDir: /d\ntlsKeyFile: a\n"] {
-            assert!(layer(text).resolve().unwrap_err().to_string().contains("must be set together"));
-        }
-        assert!(layer("dataDir: /d\ntlsCertFile: a\ntlsKeyFile: b\n").resolve().unwrap().tls_files.is_some());
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! The store in a PostgreSQL database, beside the embedded one: the same objects, the same calls, one run.
+//! The store alone, beside the embedded one: the same objects and the same calls, without HTTP.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,27 +11,21 @@ use concert_store::backend::postgres::{Address, Options};
 use concert_store::seal::Keyring;
 use concert_store::{Chance, Config, ItemKey, Local, Query, Store, SystemClock, Work};
 
+use crate::Scale;
 use crate::report::{Report, percentile};
 use crate::store::by;
 use crate::store::world::{World, widget};
 use crate::store::writes::{creates_in, updates_in};
-use crate::{Scale, machine};
 
 const CALLERS: [usize; 3] = [1, 16, 64];
 
-/// A server that syncs as a real one does, and the keys of its replicas.
+/// A database, and the keys of its replicas.
 struct Site {
     server: concert_testbed::Postgres,
     keyring: Keyring,
 }
 
 impl Site {
-    fn start() -> Result<Self> {
-        let server = concert_testbed::Postgres::start(&["fsync=on", "shared_buffers=256MB"])?;
-        let server = server.context("PostgreSQL is not installed: run scripts/services")?;
-        Ok(Self { server, keyring: Keyring::in_memory(&Chance::from_system()) })
-    }
-
     /// One more replica on the database.
     fn replica(&self, url: &str) -> Result<Local> {
         let options = Options::new(Arc::new(SystemClock::new()), Chance::from_system());
@@ -45,11 +39,10 @@ impl Site {
     }
 }
 
-pub fn run(scale: Scale, report: &mut Report) -> Result<()> {
+pub fn run(server: concert_testbed::Postgres, scale: Scale, report: &mut Report) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let site = Site::start()?;
+    let site = Site { server, keyring: Keyring::in_memory(&Chance::from_system()) };
     runtime.block_on(async {
-        memory(&site, scale, report).await?;
         writes(&site, scale, report).await?;
         claims(&site, scale, report).await?;
         across_replicas(&site, scale, report).await
@@ -61,26 +54,33 @@ async fn writes(site: &Site, scale: Scale, report: &mut Report) -> Result<()> {
     for callers in CALLERS {
         let embedded = creates_in(Arc::new(World::open()?), callers, duration).await?;
         let rate = creates_in(site.world()?, callers, duration).await?;
-        row(report, "postgres: writes", &format!("creates, {callers} callers"), rate, embedded);
+        row(report, "postgres: writes", &format!("creates, {callers} callers"), rate, embedded, "");
         let embedded = updates_in(Arc::new(World::open()?), callers, duration, true).await?;
         let rate = updates_in(site.world()?, callers, duration, true).await?;
-        row(report, "postgres: writes", &format!("status updates, {callers} callers"), rate, embedded);
+        row(report, "postgres: writes", &format!("status updates, {callers} callers"), rate, embedded, "");
     }
     Ok(())
 }
 
-fn row(report: &mut Report, area: &'static str, what: &str, rate: f64, embedded: f64) {
-    let against = format!("{:.2} of the embedded store ({embedded:.0})", rate / embedded);
+fn row(report: &mut Report, area: &'static str, what: &str, rate: f64, embedded: f64, more: &str) {
+    let against = format!("{:.2} of the embedded store ({embedded:.0}){more}", rate / embedded);
     report.add_against(area, what, rate, "per s", against);
 }
 
-/// Claims of items that nobody has, each answered before the next.
+/// Claims of items that nobody has, each answered before the next. There is no such call on Kubernetes.
 async fn claims(site: &Site, scale: Scale, report: &mut Report) -> Result<()> {
     let duration = Duration::from_millis(scale.of(3_000) as u64);
     for callers in CALLERS {
         let embedded = claim_rate(&World::open()?.store, callers, duration).await?;
         let rate = claim_rate(&site.world()?.store, callers, duration).await?;
-        row(report, "postgres: work", &format!("claims, {callers} callers"), rate, embedded);
+        row(
+            report,
+            "postgres: work",
+            &format!("claims, {callers} callers"),
+            rate,
+            embedded,
+            "; Kubernetes has none",
+        );
     }
     Ok(())
 }
@@ -126,17 +126,5 @@ async fn across_replicas(site: &Site, scale: Scale, report: &mut Report) -> Resu
         let what = format!("from the answer of one replica to the event of another, {name}");
         report.add("postgres: watch", what, percentile(&times, fraction), "ms");
     }
-    Ok(())
-}
-
-/// What a replica needs beside what the server does.
-async fn memory(site: &Site, scale: Scale, report: &mut Report) -> Result<()> {
-    let before = machine::resident_bytes();
-    let world = site.world()?;
-    let count = scale.of(10_000);
-    world.fill(0, count).await?;
-    let used = machine::resident_bytes().saturating_sub(before);
-    let what = format!("resident of a replica, {count} objects of 1 KB written through it");
-    report.add("postgres: memory", what, used as f64 / 1e6, "MB");
     Ok(())
 }
