@@ -76,7 +76,7 @@ pub struct Running {
     /// Whether it is about to stop.
     leaving: Shutdown,
     api: Api,
-    hands: Arc<Hands>,
+    pub(super) hands: Arc<Hands>,
     workers: Workers,
     hosts: Tasks,
     ids: Ids,
@@ -366,7 +366,13 @@ fn node(clock: &dyn Clock, chance: &Chance) -> Node {
     Node { id, hostname, pid, started_at: clock.now() }
 }
 
-fn parts(config: &Config, store: &Local, clock: &Arc<dyn Clock>, chance: &Chance, tasks: &Tasks) -> Parts {
+pub(super) fn parts(
+    config: &Config,
+    store: &Local,
+    clock: &Arc<dyn Clock>,
+    chance: &Chance,
+    tasks: &Tasks,
+) -> Parts {
     let shared: Arc<dyn Store> = Arc::new(store.clone());
     Parts {
         engine: Engine::new(shared.clone(), clock.clone(), chance.fork(), tasks.clone()),
