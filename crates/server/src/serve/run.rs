@@ -10,7 +10,7 @@ use concert_api::auth;
 use concert_api::kube::{self, Api};
 use concert_api::listen::{Inbound, Peer};
 use concert_api::mothership as fleet;
-use concert_api::relay::Relay;
+use concert_api::relay::{Relay, Way};
 use concert_api::rest::auth::{self as accounts, Accounts};
 use concert_api::rest::webhooks::Chain;
 use concert_api::rest::{self, Ids, Node};
@@ -175,11 +175,15 @@ impl Plane {
             rest.annexes.push(Arc::new(here.door));
             rest.admissions.push(here.admit);
         }
+        // Where nobody lends there is nobody to ask.
+        let lenders = members.as_ref().filter(|_| config.only.has_workers());
+        let way = lenders.map(|it| Way::new(Arc::new(it.clone()), clock.clone()));
+        let knowledge = Knowledge::new(&store, &duty, &parts, &mothership, &board).with_way(way);
         let kube = kube::Parts {
             gate,
             clock: clock.clone(),
             chance: chance.fork(),
-            extensions: Arc::new(Knowledge::new(&store, &duty, &parts, &mothership, &board)),
+            extensions: Arc::new(knowledge),
             audit,
             limits: kube::Limits::default(),
             store: store.clone(),
