@@ -17,7 +17,13 @@ pub enum Company {
     Leader,
     /// Three that share it, each with a clock of its own and a line that can be cut.
     Members,
+    /// The same with a planted bug: they go on for long after their leases, when others have taken over.
+    Stubborn,
 }
+
+/// Between looks of members at each other: nobody waits for a takeover here, and fewer looks make longer lives
+/// affordable.
+const LOOK: Duration = Duration::from_secs(3);
 
 impl Company {
     /// How long nothing may happen in the end. Members go on to look at each other all the while, which is
@@ -25,14 +31,28 @@ impl Company {
     pub(crate) fn quiet(self) -> Duration {
         match self {
             Self::Leader => Duration::from_secs(900),
-            Self::Members => Duration::from_secs(300),
+            Self::Members | Self::Stubborn => Duration::from_secs(300),
         }
     }
 
     pub(crate) fn processes(self) -> u32 {
         match self {
             Self::Leader => 2,
-            Self::Members => 3,
+            Self::Members | Self::Stubborn => 3,
+        }
+    }
+
+    /// Whether all work, and none leads.
+    pub(crate) fn shares_work(self) -> bool {
+        self != Self::Leader
+    }
+
+    /// How a member of it behaves.
+    pub(crate) fn member(self, name: &str) -> MemberConfig {
+        let config = MemberConfig { look_every: LOOK, ..MemberConfig::new("play", name) };
+        match self {
+            Self::Leader | Self::Members => config,
+            Self::Stubborn => MemberConfig { renew_within: config.lease * 4, ..config },
         }
     }
 }

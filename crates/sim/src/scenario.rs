@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use concert_engine::members::{Config as MemberConfig, Shares};
+use concert_engine::members::Shares;
 use concert_engine::{Engine, Tasks};
 use concert_model::{Encoded, GroupKind, Object, Patch, Revision};
 use concert_store::{By, Chance, Clock, Config, Delete, Error, Local, PageRequest, Part, Query, Store};
@@ -25,12 +25,11 @@ mod rehearse;
 pub use crate::report::{Counts, Report};
 pub use rehearse::rehearse;
 
-/// For how long shares are looked at once faults have stopped: the longest freeze, a takeover, and some time.
-const SHARES_WATCHED: Duration = Duration::from_secs(60 + 90 + 60);
+/// For how long shares are looked at once faults have stopped, beside a takeover: the longest freeze, and some
+/// time.
+const SHARES_WATCHED: Duration = Duration::from_secs(60 + 60);
 /// Between two looks at them.
 const SHARES_EVERY: Duration = Duration::from_secs(1);
-/// Between looks of members at each other.
-const LOOK: Duration = Duration::from_secs(3);
 /// How long bad weather lasts, in turns of up to three seconds each.
 const TURNS: u64 = 120;
 /// Longest time to peace once faults have stopped: a lease, the longest back-off and two polls fit in.
@@ -104,6 +103,8 @@ struct Process {
     line: Line,
     /// What it holds, as a member.
     shares: Option<Shares>,
+    /// Until then it is stopped.
+    frozen_until: Duration,
 }
 
 struct Life<P> {
@@ -154,7 +155,7 @@ impl<P: Play> Life<P> {
             Stage { executor: executor.clone(), chance: chance.fork(), weather: weather.clone(), seed };
         let mut life = Self {
             company,
-            ownership: Ownership::default(),
+            ownership: Ownership::new(&company.member("anybody")),
             play: open(&stage),
             executor,
             chance,
@@ -198,7 +199,7 @@ impl<P: Play> Life<P> {
         let chance = self.chance.fork();
         let clock: Arc<dyn Clock> = match self.company {
             Company::Leader => Arc::new(self.executor.clone()),
-            Company::Members => Skewed::new(self.executor.clone(), &chance),
+            Company::Members | Company::Stubborn => Skewed::new(self.executor.clone(), &chance),
         };
         let remote = Remote::new(store, self.executor.clone(), chance.fork(), self.weather.clone());
         let remote = Arc::new(remote.seen_by(self.play.witness()));
@@ -216,14 +217,18 @@ impl<P: Play> Life<P> {
         let line = remote.line();
         let shares = match self.company {
             Company::Leader => stand(remote, &name, duty, &tasks, clock, chance),
-            Company::Members => Some(join(remote, self.member(&name), duty, &tasks, clock, chance)),
+            Company::Members | Company::Stubborn => {
+                Some(join(remote, self.company.member(&name), duty, &tasks, clock, chance))
+            }
         };
         self.ownership.disturb(self.executor.elapsed());
-        self.processes.insert(process, Process { group, engine, tasks, line, shares });
+        let frozen_until = Duration::ZERO;
+        self.processes.insert(process, Process { group, engine, tasks, line, shares, frozen_until });
     }
 
     fn turn(&mut self) {
         self.executor.run_for(Duration::from_millis(self.chance.below(3_000)));
+        self.check_doubles();
         match self.chance.below(100) {
             0..45 => self.user(),
             45..53 => self.kill(),
@@ -235,17 +240,12 @@ impl<P: Play> Life<P> {
             }
             70..75 => self.compact(),
             75..82 => self.stop(),
-            82..90 if self.company == Company::Members => self.cut(),
+            82..90 if self.company.shares_work() => self.cut(),
             _ => {}
         }
         if self.disk.is_dead() {
             self.crash();
         }
-    }
-
-    fn member(&self, name: &str) -> MemberConfig {
-        // Nobody waits for a takeover here: fewer looks make longer lives affordable.
-        MemberConfig { look_every: LOOK, ..MemberConfig::new("play", name) }
     }
 
     /// Lets the store die at this commit, if that comes before all is long at peace.
@@ -347,7 +347,8 @@ impl<P: Play> Life<P> {
         self.counts.freezes += 1;
         let until = self.executor.elapsed() + duration;
         self.ownership.disturb(until);
-        if let Some(process) = self.processes.get(&process) {
+        if let Some(process) = self.processes.get_mut(&process) {
+            process.frozen_until = until;
             self.executor.freeze(process.group, duration);
         }
     }
@@ -371,7 +372,7 @@ impl<P: Play> Life<P> {
     /// Every share is claimed, and by one only. A call that was sent in bad weather may take long, and its share
     /// is handed over only when it has ended: until then whoever sent it has it.
     fn check_shares(&mut self) {
-        if self.company != Company::Members {
+        if !self.company.shares_work() {
             return;
         }
         let processes = self.processes.values().chain(&self.leaving);
@@ -380,11 +381,21 @@ impl<P: Play> Life<P> {
         self.violations.extend(wrong);
     }
 
+    /// Whoever stands still cannot know what it has lost; whoever does not gives up in time.
+    fn check_doubles(&mut self) {
+        let now = self.executor.elapsed();
+        let processes = self.processes.values().chain(&self.leaving);
+        let awake = processes.filter(|it| it.frozen_until < now);
+        let held: Vec<_> = awake.filter_map(|it| Some(it.shares.as_ref()?.held())).collect();
+        self.violations.extend(self.ownership.check_doubles(now, &held));
+    }
+
     fn watch_shares(&mut self) {
-        let end = self.executor.elapsed() + SHARES_WATCHED;
+        let end = self.executor.elapsed() + SHARES_WATCHED + self.ownership.takeover();
         while self.executor.elapsed() < end {
             self.executor.run_for(SHARES_EVERY);
             self.check_shares();
+            self.check_doubles();
         }
     }
 
@@ -420,7 +431,7 @@ impl<P: Play> Life<P> {
     }
 
     fn settle_and_check(&mut self) {
-        if self.company == Company::Members {
+        if self.company.shares_work() {
             self.watch_shares();
         }
         self.executor.run_for(SETTLE);

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use crate::executor::Executor;
 
 /// How much faster or slower than the true time a clock may run.
-const DRIFT: f64 = 0.1;
+pub(crate) const DRIFT: f64 = 0.1;
 /// How far its time of day may be off.
 const OFFSET_SECONDS: u64 = 600;
 

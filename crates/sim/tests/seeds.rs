@@ -216,3 +216,15 @@ fn planted_bugs_are_found() {
         assert!((0..1000).any(is_bad), "{bug:?} goes unnoticed in a thousand lives");
     }
 }
+
+#[test]
+fn bugs_planted_in_a_company_are_found() {
+    let live = |company, seed, bug| scenario::run_in(company, seed, move |stage| ToyPlay::new(stage, bug));
+    let is_bad = |seed| !live(Company::Members, seed, Some(Bug::NoFence)).violations.is_empty();
+    assert!((0..1000).any(is_bad), "that nobody is fenced goes unnoticed in a thousand lives");
+    let has_two = |seed| {
+        let violations = live(Company::Stubborn, seed, None).violations;
+        violations.iter().any(|it| it.contains("has had two owners"))
+    };
+    assert!((0..100).any(has_two), "that members go on after their leases goes unnoticed in a hundred lives");
+}

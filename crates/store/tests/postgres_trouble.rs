@@ -4,9 +4,11 @@
 mod database;
 
 use std::error::Error as _;
+use std::sync::Arc;
+use std::time::Duration;
 
-use concert_store::backend::postgres::Trouble;
-use concert_store::{By, Error, Store};
+use concert_store::backend::postgres::{Address, Options, Trouble};
+use concert_store::{By, Chance, Config, Error, Local, Store, SystemClock};
 use concert_testbed::Postgres;
 use database::{connect, key, keyring, map, open};
 
@@ -39,12 +41,62 @@ fn a_way_that_leads_nowhere_is_said() {
 fn missing_rights_and_a_read_only_server_are_said() {
     let Some(server) = Postgres::shared() else { return };
     let url = role(server, "weak", "");
-    let Trouble::Forbidden { role: who, .. } = refusal(&url) else { panic!("it may not make a schema") };
+    let trouble = refusal(&url);
+    let Trouble::Forbidden { role: who, .. } = &trouble else { panic!("it may not make a schema") };
     assert_eq!(who, "weak");
+    assert!(trouble.hint().contains("CREATE SCHEMA of_weak AUTHORIZATION weak"), "{}", trouble.hint());
     server.sql("postgres", "CREATE SCHEMA of_weak AUTHORIZATION weak").unwrap();
     drop(connect(&url).unwrap());
     let url = role(server, "standing_by", "ALTER ROLE standing_by SET default_transaction_read_only = on");
     assert!(matches!(refusal(&url), Trouble::ReadOnly { .. }));
+    // Of several the driver looks for one that takes writes.
+    let all = url.replace("@127.0.0.1:", &format!("@127.0.0.1:{},127.0.0.1:", server.port()));
+    let trouble = refusal(&all);
+    assert!(matches!(trouble, Trouble::ReadOnly { .. }), "{trouble:?}");
+}
+
+#[test]
+fn what_is_advised_gives_the_right_that_is_missing() {
+    let Some(server) = Postgres::shared() else { return };
+    let at = |url: String| url.split_once("?schema=").unwrap().0.to_owned() + "?schema=of_somebody";
+    drop(connect(&format!("{}?schema=of_somebody", server.url("postgres"))).unwrap());
+    let stranger = at(role(server, "stranger", ""));
+    let guest = at(role(server, "guest", "GRANT USAGE ON SCHEMA of_somebody TO guest"));
+    for (url, who) in [(stranger, "stranger"), (guest, "guest")] {
+        let trouble = refusal(&url);
+        assert!(matches!(trouble, Trouble::Forbidden { .. }), "{trouble:?}");
+        let takes_over = format!("ALTER SCHEMA of_somebody OWNER TO {who}");
+        assert!(trouble.hint().contains(&takes_over), "{}", trouble.hint());
+    }
+    let outside = role(server, "outside", "");
+    server.sql("postgres", "CREATE DATABASE closed").unwrap();
+    server.sql("postgres", "REVOKE CONNECT ON DATABASE closed FROM PUBLIC").unwrap();
+    let trouble = refusal(&outside.replace("/postgres?", "/closed?"));
+    assert!(trouble.hint().contains("GRANT CONNECT ON DATABASE closed TO outside"), "{trouble:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_server_ended_is_not_taken_for_a_broken_connection() {
+    let Some(server) = Postgres::shared() else { return };
+    let (clock, chance) = (Arc::new(SystemClock::new()), Chance::from_system());
+    let options = Options { patience: Duration::ZERO, ..Options::new(clock.clone(), chance.fork()) };
+    let address = Address::parse(&format!("{}?schema=slow", server.url("postgres"))).unwrap();
+    let backend = concert_store::backend::Postgres::open(&address, options).unwrap();
+    let store = Local::open(Arc::new(backend), Config::new(clock, chance).sealed(keyring())).unwrap();
+    let by = By::actor("test");
+    store.create(map("a", "1"), &by).await.unwrap();
+    server
+        .sql(
+            "postgres",
+            "CREATE FUNCTION slow.fail() RETURNS trigger LANGUAGE plpgsql AS \
+             $$BEGIN RAISE EXCEPTION 'canceling statement due to statement timeout' USING ERRCODE = '57014'; END$$; \
+             CREATE TRIGGER fail BEFORE INSERT ON slow.bodies EXECUTE FUNCTION slow.fail()",
+        )
+        .unwrap();
+    let Err(Error::Unavailable(why)) = store.create(map("b", "1"), &by).await else { panic!("it was ended") };
+    assert!(why.to_string().contains("gave up"), "{why}");
+    server.sql("postgres", "DROP TRIGGER fail ON slow.bodies").unwrap();
+    store.create(map("b", "1"), &by).await.unwrap();
 }
 
 #[test]

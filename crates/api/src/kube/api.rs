@@ -8,7 +8,7 @@ use bytes::{Buf, Bytes};
 use concert_model::ObjectKey;
 use concert_store::{Chance, Clock, Local, Part};
 use http::request::Parts as Head;
-use http::{HeaderMap, Method, Request, Response};
+use http::{HeaderMap, Method, Request, Response, Uri};
 use tokio::sync::Semaphore;
 
 use super::accept::{Accepted, Form, Offer, negotiate};
@@ -94,6 +94,7 @@ pub(crate) struct Call<'a> {
     pub(crate) name: &'a str,
     pub(crate) params: &'a Params<'a>,
     pub(crate) headers: &'a HeaderMap,
+    pub(crate) uri: &'a Uri,
 }
 
 impl Call<'_> {
@@ -308,6 +309,7 @@ impl Inner {
             name: address.name.as_deref().unwrap_or_default(),
             params,
             headers: &head.headers,
+            uri: &head.uri,
         };
         let accepted = accept(&call, verb)?;
         if verb == "watch" {

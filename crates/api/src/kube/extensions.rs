@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use concert_model::{Encoded, Object, ObjectKey, Revision, time};
 use concert_store::local::Past;
 use http::request::Parts as Head;
+use http::{HeaderMap, Uri};
 use serde_json::{Value, json};
 
 use super::answer::Answer;
@@ -21,6 +22,12 @@ use crate::error::{Error, Naming};
 pub trait Extensions: Send + Sync + 'static {
     /// Why an object is not ready, as JSON.
     async fn explain(&self, key: &ObjectKey) -> Result<Value, Error>;
+
+    /// The same from another replica that knows more of this object, asked as this one was; none if this one
+    /// is to answer.
+    async fn explained_elsewhere(&self, _key: &ObjectKey, _uri: &Uri, _headers: &HeaderMap) -> Option<Value> {
+        None
+    }
 
     /// What would happen if these objects were applied, as JSON. Touches nothing.
     async fn plan(&self, objects: Vec<Object>) -> Result<Value, Error>;
@@ -47,7 +54,11 @@ const HISTORY_MAX: u64 = 500;
 /// `GET …/NAME/explain`.
 pub(crate) async fn explain(call: &Call<'_>) -> Result<Answer, Error> {
     call.params.check(&[])?;
-    Ok(Answer::value(&call.api.extensions.explain(&call.key()).await?))
+    let (key, extensions) = (call.key(), &call.api.extensions);
+    if let Some(told) = extensions.explained_elsewhere(&key, call.uri, call.headers).await {
+        return Ok(Answer::value(&told));
+    }
+    Ok(Answer::value(&extensions.explain(&key).await?))
 }
 
 /// `GET …/NAME/history`: who wrote what and when, newest first.

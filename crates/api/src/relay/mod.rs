@@ -8,6 +8,7 @@ mod client;
 
 #[cfg(test)]
 mod tests;
+mod way;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +22,7 @@ use crate::kube::Body;
 use crate::rest::{Annex, Call, Error};
 
 pub use client::Peer;
+pub use way::Way;
 
 /// Says that a request was passed on once: it is not passed on again.
 const RELAYED: HeaderName = HeaderName::from_static("x-concert-relayed");

@@ -1,10 +1,15 @@
 //! The way to another replica, against a server of a few lines.
 
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use concert_store::SystemClock;
 use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::client::{Peer, pass_on};
+use super::{Place, RELAYED, Way, Whose};
 use crate::kube::Body;
 
 /// Answers one request with `answer` and tells what was asked.
@@ -60,4 +65,50 @@ async fn nobody_there_is_no_answer() {
     let peer = Peer { url, trust: String::new() };
     let Err(refused) = pass_on(&peer, &head(), &"the body".into()).await else { panic!("nobody is there") };
     assert!(refused.to_string().contains("cannot connect"), "{refused}");
+}
+
+struct Told(Place);
+
+#[async_trait]
+impl Whose for Told {
+    async fn place(&self) -> Place {
+        self.0.clone()
+    }
+}
+
+fn way(place: Place) -> Way {
+    Way::new(Arc::new(Told(place)), Arc::new(SystemClock::new()))
+}
+
+#[tokio::test]
+async fn who_knows_better_is_asked_by_the_same_person() {
+    let answer = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 7\r\n\r\n{\"a\":1}";
+    let (peer, asked) = server(answer).await;
+    let uri = "/apis/g/v1/things/t/explain".parse().unwrap();
+    let mut headers = http::HeaderMap::new();
+    headers.insert("authorization", "Bearer the body of a token".parse().unwrap());
+    let told = way(Place::There(peer)).ask(&uri, &headers).await;
+    assert_eq!(told, Some(serde_json::json!({"a": 1})));
+    let asked = asked.await.unwrap().to_lowercase();
+    assert!(asked.starts_with("get /apis/g/v1/things/t/explain http/1.1"), "{asked}");
+    assert!(asked.contains("x-concert-relayed: 1") && asked.contains("accept: application/json"), "{asked}");
+}
+
+#[tokio::test]
+async fn what_is_known_here_must_do_where_nobody_knows_better_or_answers() {
+    let uri = "/apis/g/v1/things/t/explain".parse().unwrap();
+    let mut headers = http::HeaderMap::new();
+    for place in [Place::Here, Place::Nowhere, Place::There(Peer::default())] {
+        assert_eq!(way(place).ask(&uri, &headers).await, None);
+    }
+    let (refuses, asked) = server("HTTP/1.1 403 Forbidden\r\ncontent-length: 2\r\n\r\n{}").await;
+    headers.insert("authorization", "Bearer the body of a token".parse().unwrap());
+    assert_eq!(way(Place::There(refuses)).ask(&uri, &headers).await, None);
+    asked.await.unwrap();
+    // Two that each take the other for the one who knows better.
+    headers.insert(RELAYED, "1".parse().unwrap());
+    let (peer, asked) = server("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await;
+    assert_eq!(way(Place::There(peer)).ask(&uri, &headers).await, None);
+    assert!(!asked.is_finished(), "it was not asked");
+    asked.abort();
 }

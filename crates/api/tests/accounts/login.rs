@@ -189,3 +189,15 @@ async fn the_first_administrator_is_made_once() {
     assert!(!format!("{first:?}").contains(PASSWORD));
     assert_eq!(stage.clock.now(), Timestamp::from_second(1_767_225_600).unwrap());
 }
+
+#[tokio::test]
+async fn of_two_replicas_that_start_at_once_one_makes_the_first_administrator() {
+    let one = Stage::without_users().await;
+    let other = Stage::over(one.store.clone(), one.clock.clone());
+    let first = concert_api::rest::FirstAdmin { username: "admin".into(), password: PASSWORD.into() };
+    let (one_made, other_made) =
+        tokio::join!(one.accounts.start(Some(&first)), other.accounts.start(Some(&first)));
+    assert_ne!(one_made.unwrap(), other_made.unwrap());
+    one.try_login("admin", PASSWORD).await.expect(200);
+    other.try_login("admin", PASSWORD).await.expect(200);
+}

@@ -80,12 +80,17 @@ impl Stage {
         stage
     }
 
-    pub async fn without_login() -> Self {
+    /// Without any users.
+    pub async fn without_users() -> Self {
         let clock = Arc::new(HandClock::new());
         let config = Config::new(clock.clone(), Chance::seeded(1)).inline();
         let store = Local::open(Arc::new(Memory::new()), config).unwrap();
         define(&store).await;
-        let stage = Self::over(store, clock);
+        Self::over(store, clock)
+    }
+
+    pub async fn without_login() -> Self {
+        let stage = Self::without_users().await;
         let first = FirstAdmin { username: "admin".into(), password: PASSWORD.into() };
         assert!(stage.accounts.start(Some(&first)).await.unwrap());
         stage

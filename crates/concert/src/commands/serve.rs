@@ -41,7 +41,7 @@ pub struct Settings {
     /// With --store: one replica has all the work and the others stand by, instead of sharing it
     #[arg(long)]
     leader_election: bool,
-    /// With --store: where other replicas reach this one [default: the address of --listen]
+    /// With --store: where other replicas reach this one; needed if --listen is every address [default: the address of --listen]
     #[arg(long, value_name = "URL")]
     advertise: Option<String>,
     /// With --store: how long others wait before they take the work of a replica that is gone [default: 15s]

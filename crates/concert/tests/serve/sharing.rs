@@ -126,3 +126,52 @@ fn an_object_that_another_replica_works_on_is_explained_by_all() {
         });
     }
 }
+
+#[test]
+fn what_one_replica_has_lent_is_explained_by_all() {
+    let Some(replicas) = Replicas::start(2, &["--plugins", "off"]) else { return };
+    replicas.settle(2);
+    let ask = |path: &str, body: &Value| {
+        eventually("an answer", || match call(&replicas.first().address, "POST", path, &body.to_string()) {
+            Some((200..300, text)) => Ok(serde_json::from_str::<Value>(&text).unwrap_or_default()),
+            other => Err(format!("{path}: {other:?}")),
+        })
+    };
+    let claim = |worker: &str| {
+        let wanted = json!({"host_id": "host-77", "limit": 1, "wait_seconds": 5});
+        eventually("an item", || {
+            let answer = ask(&format!("/api/v1/workers/{worker}/claim"), &wanted);
+            answer["items"].get(0).cloned().ok_or_else(|| answer.to_string())
+        })
+    };
+    let toys = json!({"name": "Toy", "version": "v1", "schema": {"type": "object"}});
+    ask("/api/v1/resource-types", &toys);
+    let handles = json!([{"resource_type": "Toy"}]);
+    ask("/api/v1/workers", &json!({"name": "toys", "handles": handles, "host_id": "host-77"}));
+    let toy =
+        json!({"name": "toy-1", "resource_type_name": "Toy", "resource_type_version": "v1", "spec": {}});
+    ask("/api/v1/resources", &toy);
+    claim("toys");
+    let reconciler = json!({"name": "shoot", "handles": [{"kind": "runtime"}], "host_id": "host-77",
+        "resync_seconds": 3600, "grants": {"read": ["network"]}});
+    ask("/api/v1/workers", &reconciler);
+    ask("/inventory/v1/entries", &json!({"id": "rt-1", "kind": "runtime"}));
+    let item = claim("shoot");
+    let waits = json!([{"section": "network", "path": "/vnet_name"}]);
+    let result = json!({"item": item["item"], "fence": item["lease"]["fence"], "outcome": "not_ready",
+        "message": "no network", "retry_after": 600, "waits_for": waits});
+    let done = ask("/api/v1/workers/shoot/results", &json!({"results": [result]}));
+    assert_eq!(done["results"][0]["status"], 200, "{done}");
+
+    for plane in &replicas.planes {
+        for (path, words) in [
+            ("/apis/no8s.concert.dev/v1/toys/toy-1/explain", ["host-77", "plugins/toys"]),
+            ("/apis/inventory.concert.dev/v1alpha1/clusters/rt-1/explain", ["shoot", "section network"]),
+        ] {
+            eventually("it is explained", || {
+                let (code, said) = call(&plane.address, "GET", path, "").unwrap_or_default();
+                if code == 200 && words.iter().all(|it| said.contains(it)) { Ok(()) } else { Err(said) }
+            });
+        }
+    }
+}

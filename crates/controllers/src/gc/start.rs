@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use concert_engine::{Engine, Handle, Lane, StartError, Tasks};
+use concert_engine::{Engine, Handle, Lane, OnExit, StartError, Tasks};
 use concert_store::{Chance, Clock, Fence, Store};
 use tracing::debug;
 
@@ -62,7 +62,7 @@ pub struct Running {
 /// Starts all collectors.
 ///
 /// # Errors
-/// [`StartError::Taken`] if they run already; none is left running then.
+/// [`StartError::Taken`] if they run already; what had started is stopped then.
 pub fn start(parts: Parts) -> Result<Running, StartError> {
     let owners = Owners::start(&parts)?;
     let controllers = [
@@ -76,7 +76,9 @@ pub fn start(parts: Parts) -> Result<Running, StartError> {
         match running.engine.start(controller) {
             Ok(handle) => running.handles.push(handle),
             Err(error) => {
-                running.abandon();
+                // Their names are free afterwards: whoever tries again needs them.
+                let stop = async move { running.stop(Duration::ZERO).await };
+                parts.tasks.spawn("collectors/stop", OnExit::Log, stop);
                 return Err(error);
             }
         }
@@ -114,11 +116,5 @@ impl Running {
             self.engine.stop(handle.name(), patience).await;
         }
         self.owners.stop(&self.engine, patience).await;
-    }
-
-    /// Asks what was started to stop, without waiting for it.
-    fn abandon(&self) {
-        self.handles.iter().for_each(Handle::stop);
-        self.owners.abandon();
     }
 }

@@ -120,10 +120,12 @@ impl Running {
         self.0.tasks.stop(PATIENCE).await;
         // First: without reconcilers it would tell every entry that there are none.
         fleet.stop(ENTRIES, PATIENCE).await;
-        let crews = std::mem::take(&mut *self.0.crews());
-        for name in crews.keys() {
+        // Taken away only afterwards: whoever is interrupted here stops them again.
+        let crews: Vec<Arc<str>> = self.0.crews().keys().cloned().collect();
+        for name in &crews {
             fleet.stop(&controller_of(name), Duration::ZERO).await;
         }
+        self.0.crews().clear();
     }
 }
 

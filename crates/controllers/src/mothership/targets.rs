@@ -130,8 +130,11 @@ impl Fleet {
 
     /// Ends all watches.
     pub async fn stop_targets(&self) {
-        if self.targets.handle().take().is_some() {
+        // Taken away only afterwards: whoever is interrupted here ends them again.
+        let is_watching = self.targets.handle().is_some();
+        if is_watching {
             self.parts.fleet.stop(TARGETS, Duration::ZERO).await;
+            *self.targets.handle() = None;
         }
         for (_, watched) in std::mem::take(&mut *self.targets.watched()) {
             watched.end.request();

@@ -17,6 +17,9 @@ use super::posts::{self, Collecting, Lending, Post};
 use super::workers::Workers;
 use crate::managed::Reconciling;
 
+#[cfg(test)]
+mod tests;
+
 /// How long what runs may take to end when asked to.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -79,7 +82,8 @@ impl Hands {
         }
         let tasks = self.parts.tasks.group();
         for post in &self.posts {
-            let holding = posts::hold(post.clone(), shares.clone(), tasks.shutdown().clone());
+            let (clock, shutdown) = (self.parts.clock.clone(), tasks.shutdown().clone());
+            let holding = posts::hold(post.clone(), shares.clone(), clock, shutdown);
             tasks.spawn(post.name(), OnExit::Stop, holding);
         }
         self.set(AtWork::Shared(tasks));
@@ -95,7 +99,8 @@ impl Hands {
     }
 
     async fn finish(&self, is_lost: bool) {
-        let at_work = self.at_work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Taken away only afterwards: whoever is interrupted here ends it again.
+        let at_work = self.at_work.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(AtWork::Shared(tasks)) = &at_work {
             tasks.stop(if is_lost { Duration::ZERO } else { PATIENCE }).await;
         }
@@ -105,6 +110,7 @@ impl Hands {
                 post.end(is_lost).await;
             }
         }
+        *self.at_work.lock().unwrap_or_else(PoisonError::into_inner) = None;
         if self.only.has_managed() {
             self.duty.end(is_lost).await;
         }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use concert_api::error::Naming;
 use concert_api::kube::Extensions;
+use concert_api::relay::Way;
 use concert_controllers::claims::ensemble::Ensemble;
 use concert_controllers::managed::config::Configurations;
 use concert_controllers::managed::reference;
@@ -14,8 +15,9 @@ use concert_engine::Engine;
 use concert_engine::controller::stored;
 use concert_engine::workers::Board;
 use concert_model::no8s::{self, Resource};
-use concert_model::{FieldSelector, GroupKind, GroupVersionKind, Object, ObjectKey};
+use concert_model::{FieldSelector, GroupKind, GroupVersionKind, Object, ObjectKey, inventory};
 use concert_store::{Clock, Error, Local, PageRequest, Query, Store};
+use http::{HeaderMap, Uri};
 use serde_json::Value;
 
 use crate::config;
@@ -41,6 +43,8 @@ pub(super) struct Knowledge {
     configurations: Arc<Configurations>,
     mothership: Mothership,
     board: Board,
+    /// To the replica that lends work, where there are several.
+    way: Option<Way>,
 }
 
 impl Knowledge {
@@ -61,7 +65,13 @@ impl Knowledge {
             configurations: Arc::new(configurations),
             mothership: mothership.clone(),
             board: board.clone(),
+            way: None,
         }
+    }
+
+    /// The same, with the way to the replica that lends work.
+    pub fn with_way(self, way: Option<Way>) -> Self {
+        Self { way, ..self }
     }
 
     /// Why the object is as it is.
@@ -78,7 +88,7 @@ impl Knowledge {
         facts.events = self.events(key, &facts.object).await?;
         facts.items = self.items(key).await?;
         facts.holder = self.holder(&facts.object);
-        if key.kind == concert_model::inventory::names::entry_kind() {
+        if key.kind == inventory::names::entry_kind() {
             facts.components = self.mothership.components(&key.name).await?;
         }
         Ok(explain(&facts))
@@ -245,6 +255,12 @@ impl Extensions for Knowledge {
             concert_api::Error::of_read(error, &naming)
         })?;
         Ok(serde_json::to_value(explained).unwrap_or(Value::Null))
+    }
+
+    /// Who works on what is lent, since when and when next, only the one knows that lends it.
+    async fn explained_elsewhere(&self, key: &ObjectKey, uri: &Uri, headers: &HeaderMap) -> Option<Value> {
+        let is_lent = no8s::is_ours(&key.kind.group) || key.kind == inventory::names::entry_kind();
+        self.way.as_ref().filter(|_| is_lent)?.ask(uri, headers).await
     }
 
     async fn plan(&self, objects: Vec<Object>) -> Result<Value, concert_api::Error> {

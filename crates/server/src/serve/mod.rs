@@ -8,6 +8,7 @@ mod config;
 pub mod copies;
 mod data;
 mod declared;
+mod definitions;
 mod error;
 mod hands;
 mod inventory;

@@ -11,7 +11,7 @@ use concert_controllers::managed::registry::Parts;
 use concert_controllers::{gc, plugins};
 use concert_engine::Shutdown;
 use concert_engine::members::{End, Shares};
-use concert_store::{Fence, Local};
+use concert_store::{Clock, Fence, Local};
 use tracing::{error, info};
 
 use super::error::Error;
@@ -23,31 +23,48 @@ use crate::upkeep;
 pub(super) const LENDING: &str = "concert/lending";
 const COLLECTING: &str = "concert/collecting";
 
+/// Before what could not begin is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests;
+
 /// Something that one does for all.
 #[async_trait]
 pub(super) trait Post: Send + Sync + 'static {
     /// The share it goes with.
     fn name(&self) -> &'static str;
 
-    /// Starts to do it.
+    /// Starts to do it. What has begun when it fails is ended with [`Post::end`].
     fn begin(&self, fence: Option<Fence>) -> Result<(), Error>;
 
-    /// Lets what is under way end; at once if it is lost.
+    /// Lets what is under way end; at once if it is lost. Whoever is interrupted in it calls it again.
     async fn end(&self, is_lost: bool);
 }
 
 /// Does it whenever its share is held here, until asked to stop.
-pub(super) async fn hold(post: Arc<dyn Post>, shares: Shares, shutdown: Shutdown) {
+pub(super) async fn hold(post: Arc<dyn Post>, shares: Shares, clock: Arc<dyn Clock>, shutdown: Shutdown) {
     loop {
         let tenure = tokio::select! {
             biased;
             () = shutdown.requested() => return,
             tenure = shares.tenure(post.name()) => tenure,
         };
-        info!(post = post.name(), "done here from now on");
-        if let Err(error) = post.begin(Some(tenure.fence().clone())) {
-            error!(post = post.name(), %error, "cannot begin");
+        let begun = post.begin(Some(tenure.fence().clone()));
+        let has_begun =
+            begun.inspect_err(|error| error!(post = post.name(), %error, "cannot begin yet")).is_ok();
+        if !has_begun {
+            // Nobody else may do it: it is tried for as long as the share is here.
+            post.end(true).await;
+            drop(tenure);
+            tokio::select! {
+                biased;
+                () = shutdown.requested() => return,
+                () = clock.sleep(RETRY) => {}
+            }
+            continue;
         }
+        info!(post = post.name(), "done here from now on");
         let end = tokio::select! {
             biased;
             end = tenure.over() => end,
@@ -62,7 +79,7 @@ pub(super) async fn hold(post: Arc<dyn Post>, shares: Shares, shutdown: Shutdown
 pub(super) struct Collecting {
     store: Local,
     parts: Parts,
-    running: Mutex<Option<gc::Running>>,
+    running: Mutex<Option<Arc<gc::Running>>>,
 }
 
 impl Collecting {
@@ -79,15 +96,17 @@ impl Post for Collecting {
 
     fn begin(&self, fence: Option<Fence>) -> Result<(), Error> {
         let collector = upkeep::collect(&self.store, &self.parts, fence).map_err(Error::store)?;
-        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(collector);
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(collector));
         Ok(())
     }
 
     async fn end(&self, is_lost: bool) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Taken away only afterwards: whoever is interrupted here ends it again.
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(collector) = running {
             collector.stop(if is_lost { Duration::ZERO } else { PATIENCE }).await;
         }
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 }
 
@@ -118,10 +137,14 @@ impl Post for Lending {
     }
 
     async fn end(&self, _: bool) {
-        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(lender) = running {
-            lender.stop().await;
+        // Taken away only afterwards: whoever is interrupted here ends it again.
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match running {
+            Some(lender) => lender.stop().await,
+            // It could not begin: nobody is to wait for work here.
+            None => self.parts.board.close(),
         }
+        *self.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.mothership.end().await;
     }
 }

@@ -10,7 +10,7 @@ use concert_api::auth;
 use concert_api::kube::{self, Api};
 use concert_api::listen::{Inbound, Peer};
 use concert_api::mothership as fleet;
-use concert_api::relay::Relay;
+use concert_api::relay::{Relay, Way};
 use concert_api::rest::auth::{self as accounts, Accounts};
 use concert_api::rest::webhooks::Chain;
 use concert_api::rest::{self, Ids, Node};
@@ -19,7 +19,6 @@ use concert_controllers::managed::metrics::Metrics;
 use concert_controllers::managed::registry::{Parts, Rank, Settings};
 use concert_engine::workers::Board;
 use concert_engine::{Authority, Engine, Shutdown, Tasks, TokioSpawn};
-use concert_model::inventory::names;
 use concert_model::{GroupKind, Object};
 use concert_store::{By, Chance, Clock, Events, Local, Part, Query, Store, SystemClock};
 use prometheus_client::registry::Registry as Numbers;
@@ -29,13 +28,13 @@ use super::config::Config;
 use super::copies::{Copying, Site};
 use super::data::DataFolder;
 use super::declared::Declared;
+use super::definitions::{ACTOR, define};
 use super::error::Error;
 use super::hands::{Hands, PATIENCE};
 use super::inventory::{self, Inventory};
 use super::knowledge::Knowledge;
 use super::members::{self, Introduction, Members};
 use super::mothership::Mothership;
-use super::only::Only;
 use super::plugins;
 use super::way_in::WayIn;
 use super::workers::Workers;
@@ -44,21 +43,11 @@ use crate::config;
 use crate::managed::{self, Dial, Reconciling, provider};
 use crate::upkeep;
 
-/// What starts and stops everything calls itself in the history of objects.
-const ACTOR: &str = "concert";
 /// What listeners may take beyond it.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a shared store may be out of reach before requests are better sent to another replica: longer than
 /// a connection takes that was cut and is made again.
 const CUT_OFF_MAX: Duration = Duration::from_secs(3);
-/// The kind of providers that are declared as objects.
-const PROVIDERS: &str = include_str!("../../../../deploy/crds/providers.yaml");
-/// The kind that says which kinds play together for a claim.
-const CLAIMS: &str = include_str!("../../../../deploy/crds/claims.yaml");
-/// The kinds behind the REST door that are not resources.
-const NO8S: &str = include_str!("../../../../deploy/crds/no8s.yaml");
-/// The kinds of the inventory and of the mothership.
-const FLEET: &str = include_str!("../../../../deploy/crds/inventory.yaml");
 
 /// A control plane that can be started.
 pub struct Plane {
@@ -76,7 +65,7 @@ pub struct Running {
     /// Whether it is about to stop.
     leaving: Shutdown,
     api: Api,
-    hands: Arc<Hands>,
+    pub(super) hands: Arc<Hands>,
     workers: Workers,
     hosts: Tasks,
     ids: Ids,
@@ -186,11 +175,15 @@ impl Plane {
             rest.annexes.push(Arc::new(here.door));
             rest.admissions.push(here.admit);
         }
+        // Where nobody lends there is nobody to ask.
+        let lenders = members.as_ref().filter(|_| config.only.has_workers());
+        let way = lenders.map(|it| Way::new(Arc::new(it.clone()), clock.clone()));
+        let knowledge = Knowledge::new(&store, &duty, &parts, &mothership, &board).with_way(way);
         let kube = kube::Parts {
             gate,
             clock: clock.clone(),
             chance: chance.fork(),
-            extensions: Arc::new(Knowledge::new(&store, &duty, &parts, &mothership, &board)),
+            extensions: Arc::new(knowledge),
             audit,
             limits: kube::Limits::default(),
             store: store.clone(),
@@ -324,29 +317,6 @@ fn readiness(is_at_work: bool, is_leaving: bool, cut_off: Option<Duration>) -> R
     }
 }
 
-/// Serves the kinds of ours that are definitions, and of them those that are needed here.
-pub(super) async fn define(store: &Local, only: Only) -> Result<(), Error> {
-    let malformed = |what| managed::config::Error::Malformed { origin: "definitions".into(), what };
-    let by = By { manager: ACTOR.into(), ..By::actor(ACTOR) }.because("start");
-    for manifest in [PROVIDERS, CLAIMS, NO8S, FLEET] {
-        for value in managed::config::documents(manifest).map_err(malformed)? {
-            let object = Object::from_value(value).map_err(Error::store)?;
-            let is_needed = match object.spec()["group"].as_str() {
-                Some(concert_model::inventory::GROUP) => only.has_inventory(),
-                Some(names::MOTHERSHIP) => only.has_workers(),
-                _ => true,
-            };
-            if is_needed {
-                store.apply(object, Part::Main, true, &by).await.map_err(Error::store)?;
-            }
-        }
-    }
-    if only.has_inventory() {
-        inventory::prepare(store, &by).await?;
-    }
-    Ok(())
-}
-
 /// Routes that one replica answers for all, where there are several.
 fn answered(
     routes: Arc<dyn rest::Annex>,
@@ -366,7 +336,13 @@ fn node(clock: &dyn Clock, chance: &Chance) -> Node {
     Node { id, hostname, pid, started_at: clock.now() }
 }
 
-fn parts(config: &Config, store: &Local, clock: &Arc<dyn Clock>, chance: &Chance, tasks: &Tasks) -> Parts {
+pub(super) fn parts(
+    config: &Config,
+    store: &Local,
+    clock: &Arc<dyn Clock>,
+    chance: &Chance,
+    tasks: &Tasks,
+) -> Parts {
     let shared: Arc<dyn Store> = Arc::new(store.clone());
     Parts {
         engine: Engine::new(shared.clone(), clock.clone(), chance.fork(), tasks.clone()),

@@ -62,7 +62,11 @@ impl Accounts {
         let id = self.0.ids.draw(users::COUNTER).await.map_err(BadAdmin::Store)?;
         object.set_label(concert_model::no8s::names::ID, &id.to_string());
         let by = By::actor("concert").because("bootstrap");
-        self.0.store.create(object, &by).await.map_err(BadAdmin::Store)?;
-        Ok(true)
+        match self.0.store.create(object, &by).await {
+            Ok(_) => Ok(true),
+            // Another replica on the same store started at the same moment, and was first.
+            Err(StoreError::AlreadyExists { .. }) => Ok(false),
+            Err(error) => Err(BadAdmin::Store(error)),
+        }
     }
 }

@@ -101,14 +101,6 @@ impl Owners {
         self.lock_handle().take();
     }
 
-    /// Asks the watches and the controller to stop, without waiting for it.
-    pub(in super::super) fn abandon(&self) {
-        self.tasks.shutdown().request();
-        if let Some(handle) = self.lock_handle().take() {
-            handle.stop();
-        }
-    }
-
     /// Judges everything now that names an owner of `kind`, which is about to go. False if not all that
     /// may has been seen yet.
     ///

@@ -285,6 +285,7 @@ impl Layer {
             findings.push(format!("listen: with dev it must be a loopback address, not {listen}"));
         }
         let storage = Storage::resolve(self.store.as_ref(), self.key_file, &mut findings);
+        let is_advertised = self.advertise.is_some();
         let sharing = Sharing {
             is_leader_election: self.leader_election.unwrap_or_default(),
             advertise: self.advertise.filter(|it| is_base_url(it, &mut findings)),
@@ -351,6 +352,14 @@ impl Layer {
             ca_file: self.inventory_ca,
         };
         let (only, inventory) = said.resolve(&mut findings);
+        // What remote workers ask is passed on to the one replica that lends: the others must reach it.
+        let is_reached = is_advertised || !listen.ip().is_unspecified();
+        if matches!(storage, Storage::Database(..)) && only.has_workers() && !is_reached {
+            findings.push(format!(
+                "advertise: must be set with store where listen is {listen}, at which no other replica finds \
+                 this one: pass --advertise https://HOST:PORT"
+            ));
+        }
         let logins = Logins::resolve(self.secrets, self.jwt_expiry_hours.as_deref(), &mut findings);
         let log_level = self.log_level.unwrap_or_else(|| LOG_LEVEL.to_owned());
         let is_level = |part: &str| {

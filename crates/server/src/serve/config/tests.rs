@@ -62,6 +62,28 @@ fn everything_that_is_wrong_is_said_with_its_field() {
 }
 
 #[test]
+fn a_replica_that_listens_everywhere_must_say_where_others_reach_it() {
+    let text = |more: &str| format!("dataDir: /d\nstore: postgres://me:x@127.0.0.1/db\n{more}");
+    for everywhere in ["listen: 0.0.0.0:8000\n", "listen: '[::]:8000'\n", "listen: ':8000'\n"] {
+        for more in ["", "leaderElection: true\n"] {
+            let wrong = layer(&text(&format!("{everywhere}{more}"))).resolve();
+            let Err(Error::Invalid(findings)) = wrong else { panic!("{everywhere} is nowhere to go") };
+            assert_eq!(findings.len(), 1, "{findings:?}");
+            assert!(
+                findings[0].starts_with("advertise: ") && findings[0].contains("--advertise"),
+                "{findings:?}"
+            );
+        }
+        let said = format!("{everywhere}advertise: https://a.example:8000\n");
+        assert!(layer(&text(&said)).resolve().is_ok(), "it is said");
+        let alone = format!("{everywhere}only: inventory\n");
+        assert!(layer(&text(&alone)).resolve().is_ok(), "no remote worker asks there");
+        assert!(layer(&format!("dataDir: /d\n{everywhere}")).resolve().is_ok(), "a file has one process");
+    }
+    assert!(layer(&text("listen: 10.0.0.1:8000\n")).resolve().is_ok());
+}
+
+#[test]
 fn the_variables_of_no8s_count() {
     let variables = |name: &str| {
         let value = match name {

@@ -8,9 +8,9 @@ use concert_engine::{Shutdown, Tasks};
 use tracing::{error, warn};
 
 use super::super::data::Entry;
+use super::super::definitions::define;
 use super::super::error::Error;
 use super::super::hands::Hands;
-use super::super::run::define;
 use super::{Refusal, Request, Site, Socket};
 
 /// Copies, made and taken back while everything runs.

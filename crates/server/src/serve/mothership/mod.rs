@@ -72,10 +72,11 @@ impl Mothership {
 
     /// Lets what is under way end, and starts nothing more.
     pub async fn end(&self) {
-        let running = self.0.running.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(running) = running {
+        // Taken away only afterwards: whoever is interrupted here ends it again.
+        if let Some(running) = self.running() {
             running.stop().await;
         }
+        *self.0.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Adds its metrics to those of the process.

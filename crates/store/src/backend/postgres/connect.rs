@@ -100,7 +100,9 @@ impl Connector {
     }
 
     fn trouble(&self, error: tokio_postgres::Error) -> Trouble {
-        Trouble::of(&self.address, error)
+        let (database, role) = (self.address.database(), self.address.role());
+        let connect = format!("as the owner of the database: GRANT CONNECT ON DATABASE {database} TO {role}");
+        Trouble::of(&self.address, error).remedied(connect)
     }
 }
 

@@ -74,6 +74,8 @@ pub enum Trouble {
         at: String,
         /// Who.
         role: String,
+        /// What gives the right that is missing.
+        remedy: String,
         /// What was refused.
         #[source]
         source: BoxError,
@@ -124,11 +126,21 @@ pub enum Trouble {
         /// Where.
         at: String,
     },
-    /// It took too long.
+    /// It took too long, and nothing was heard.
     #[error("PostgreSQL at {at} did not answer in time")]
     Late {
         /// Where.
         at: String,
+    },
+    /// It ended a statement that took too long, or waited too long for a lock. What the statement was part
+    /// of is rolled back.
+    #[error("PostgreSQL at {at} gave up on a statement")]
+    Cancelled {
+        /// Where.
+        at: String,
+        /// What it said.
+        #[source]
+        source: BoxError,
     },
     /// Certificates cannot be used.
     #[error("cannot use the certificates of authorities")]
@@ -149,6 +161,9 @@ impl Trouble {
     pub(super) fn of(address: &Address, error: tokio_postgres::Error) -> Self {
         let at = address.to_string();
         let Some(code) = error.code().cloned() else {
+            if is_without_writer(&error) {
+                return Trouble::ReadOnly { at };
+            }
             let source: BoxError = said(&error).into();
             return Trouble::Unreachable { at, source };
         };
@@ -161,21 +176,37 @@ impl Trouble {
             c if *c == SqlState::INVALID_CATALOG_NAME => {
                 Trouble::Missing { at, database: address.database().to_owned() }
             }
-            c if *c == SqlState::INSUFFICIENT_PRIVILEGE => Trouble::Forbidden { at, role, source },
+            // The second is said of a schema that may not be looked into.
+            c if *c == SqlState::INSUFFICIENT_PRIVILEGE || *c == SqlState::INVALID_SCHEMA_NAME => {
+                let remedy = take_over(&address.schema, &role);
+                Trouble::Forbidden { at, role, remedy, source }
+            }
             c if *c == SqlState::READ_ONLY_SQL_TRANSACTION => Trouble::ReadOnly { at },
             c if *c == SqlState::DISK_FULL => Trouble::Full { at },
             c if *c == SqlState::TOO_MANY_CONNECTIONS => Trouble::Crowded { at, source },
-            c if *c == SqlState::QUERY_CANCELED || *c == SqlState::LOCK_NOT_AVAILABLE => Trouble::Late { at },
+            c if *c == SqlState::QUERY_CANCELED || *c == SqlState::LOCK_NOT_AVAILABLE => {
+                Trouble::Cancelled { at, source }
+            }
             c if is_going_away(c) => Trouble::Unreachable { at, source },
             _ => Trouble::Failed { at, source },
         }
+    }
+
+    /// The same, with what gives the right that is missing, if one is.
+    pub(super) fn remedied(mut self, by: impl Into<String>) -> Self {
+        if let Trouble::Forbidden { remedy, .. } = &mut self {
+            *remedy = by.into();
+        }
+        self
     }
 
     /// Something to try.
     pub fn hint(&self) -> String {
         match self {
             Trouble::Url { .. } => "postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full".into(),
-            Trouble::Unreachable { .. } => "psql with the same address shows whether it is reachable".into(),
+            Trouble::Unreachable { .. } => {
+                "psql with the same address, but without schema=, shows whether it is reachable".into()
+            }
             Trouble::Rejected { role, .. } => {
                 format!("check user and password in the address, and pg_hba.conf for {role}")
             }
@@ -185,9 +216,7 @@ impl Trouble {
                 "name the primary, or all servers: postgres://…@A:5432,B:5432/DATABASE finds it".into()
             }
             Trouble::Encoding { .. } => "CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0".into(),
-            Trouble::Forbidden { role, .. } => {
-                format!("as the owner of the database: CREATE SCHEMA concert AUTHORIZATION {role}")
-            }
+            Trouble::Forbidden { remedy, .. } => remedy.clone(),
             Trouble::Newer { .. } => "run a Concert that is as new as the others on this database".into(),
             Trouble::Foreign { .. } | Trouble::Taken { .. } => {
                 "choose another schema: add ?schema=NAME to the address".into()
@@ -195,7 +224,9 @@ impl Trouble {
             Trouble::Source { .. } => "stop `concert serve`, and give the key file of its folder".into(),
             Trouble::Crowded { .. } => "raise max_connections, or run fewer replicas".into(),
             Trouble::Full { .. } => "make room on the server's disk; reading goes on meanwhile".into(),
-            Trouble::Late { .. } => "look for long transactions in pg_stat_activity".into(),
+            Trouble::Late { .. } | Trouble::Cancelled { .. } => {
+                "look for long transactions in pg_stat_activity".into()
+            }
             Trouble::Authorities(_) => "sslrootcert must name a file of certificates in PEM".into(),
             Trouble::Failed { .. } => "the log of PostgreSQL says more".into(),
         }
@@ -209,8 +240,23 @@ impl Trouble {
                 | Trouble::ReadOnly { .. }
                 | Trouble::Crowded { .. }
                 | Trouble::Late { .. }
+                | Trouble::Cancelled { .. }
         )
     }
+}
+
+/// Of several servers none takes writes: the driver asks each of them, and says so in its own words.
+fn is_without_writer(error: &tokio_postgres::Error) -> bool {
+    let source = error.source().and_then(|it| it.downcast_ref::<std::io::Error>());
+    source.is_some_and(|it| it.to_string() == "database does not allow writes")
+}
+
+/// What gives a role all rights on a schema that is there, and on the tables in it.
+pub(super) fn take_over(schema: &str, role: &str) -> String {
+    format!(
+        "as an administrator: ALTER SCHEMA {schema} OWNER TO {role}, and ALTER TABLE … OWNER TO {role} for each \
+         table in it"
+    )
 }
 
 /// The server is stopping, or not up yet, or has thrown everybody out.

@@ -14,7 +14,7 @@ use super::connect::{Connection, Connector};
 use super::listen::{channel, listen};
 use super::patience::Patience;
 use super::pool::Pool;
-use super::trouble::Trouble;
+use super::trouble::{Trouble, take_over};
 use super::wait::wait;
 use super::{Options, Postgres};
 use crate::backend::Bell;
@@ -112,14 +112,28 @@ async fn prepare(
 /// The version of the tables; 0 where there are none yet.
 async fn version(connection: &mut Connection, address: &Address, known: i64) -> Result<i64, Trouble> {
     let sql = "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1), \
+        EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1 AND NOT has_schema_privilege(oid, 'USAGE')), \
         (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
             WHERE n.nspname = $1 AND c.relkind = 'r'), \
         (SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
             WHERE n.nspname = $1 AND c.relkind = 'r' AND c.relname IN ('meta', 'objects', 'log', 'bodies'))";
     let row = connection.one(sql, &[&address.schema]).await?;
-    let (is_there, tables, ours): (bool, i64, i64) = (row.get(0), row.get(1), row.get(2));
+    let (is_there, is_closed): (bool, bool) = (row.get(0), row.get(1));
+    let (tables, ours): (i64, i64) = (row.get(2), row.get(3));
+    let (schema, role) = (&address.schema, address.role());
     if !is_there {
-        connection.run(&format!("CREATE SCHEMA {}", address.schema)).await?;
+        let made = connection.run(&format!("CREATE SCHEMA {schema}")).await;
+        let remedy = || format!("as the owner of the database: CREATE SCHEMA {schema} AUTHORIZATION {role}");
+        made.map_err(|trouble| trouble.remedied(remedy()))?;
+    }
+    // Otherwise its tables would just not be found.
+    if is_closed {
+        return Err(Trouble::Forbidden {
+            at: address.to_string(),
+            role: role.to_owned(),
+            remedy: take_over(schema, role),
+            source: format!("it may not use the schema {schema}").into(),
+        });
     }
     if tables == 0 {
         return Ok(0);
