@@ -196,6 +196,8 @@ suite! {
         objects_of_a_provider_that_was_removed_say_so,
         a_kind_that_two_providers_claim_stays_with_the_first,
         a_kind_that_two_providers_claim_does_not_depend_on_who_was_heard_first,
+        a_provider_that_is_declared_anew_keeps_its_kinds,
+        a_kind_waits_for_a_provider_that_comes_first_and_has_not_answered,
         a_definition_without_status_is_a_problem_of_its_own,
         a_provider_that_comes_up_late_is_waited_for,
         a_provider_whose_controllers_stay_is_said_to_be_lost_and_back,

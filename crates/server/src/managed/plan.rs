@@ -109,11 +109,12 @@ pub async fn plan(
     desk.read_definitions().await;
     let mut known = Vec::new();
     for declaration in desk.declarations(config, options).await? {
+        let last = declaration.last.filter(|_| declaration.kinds.is_empty());
         let state = match declaration.connector.handshake(&Call::within(TIMEOUT)).await {
             Ok(handshake) => State::Up { handshake: Arc::new(handshake), epoch: 1 },
             Err(error) => {
                 desk.down.push(format!("provider {}: {}", declaration.name, error.message));
-                State::Down { why: error.message, is_long: true, last: None }
+                State::Down { why: error.message, is_long: true, last }
             }
         };
         known.push((declaration.name.clone(), Known { wanted: declaration.kinds, state }));

@@ -48,6 +48,7 @@ impl Registry {
     /// Starts the controller of whoever is in charge.
     pub(super) async fn start_controller(&self, charge: Charge) -> Started {
         match charge {
+            Charge::Held(why) => Err(why),
             Charge::Config(config) => {
                 let parts = &self.0.parts;
                 let usage = config.usage.ok_or("nobody counts its users")?;

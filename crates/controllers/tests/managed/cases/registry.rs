@@ -44,6 +44,12 @@ struct Inhabitant {
     line: Arc<Line>,
 }
 
+/// A provider at the end of this line, for whatever it serves.
+fn declared(name: &str, line: Arc<Line>, rank: Rank) -> Declaration {
+    let (kinds, allowance) = (Vec::new(), Default::default());
+    Declaration { name: name.into(), connector: line, kinds, allowance, rank, last: None }
+}
+
 impl Town {
     async fn new(subject: &Subject) -> Self {
         Self::with(subject, Settings::default()).await
@@ -114,14 +120,7 @@ impl Town {
 
     /// Adds a provider that there is.
     fn welcome(&self, name: &str, settler: &Inhabitant, rank: Rank) {
-        let declaration = Declaration {
-            name: name.into(),
-            connector: settler.line.clone(),
-            kinds: Vec::new(),
-            allowance: Default::default(),
-            rank,
-        };
-        self.registry.add(declaration).unwrap();
+        self.registry.add(declared(name, settler.line.clone(), rank)).unwrap();
     }
 
     /// Waits until so many objects of a kind are there, ready and synced, by the numbers.
@@ -287,6 +286,57 @@ pub async fn a_kind_that_two_providers_claim_does_not_depend_on_who_was_heard_fi
     town.registry.remove("configured").await;
     town.settle_with("elder", served(), None, since(10));
     town.has_problem("providers", &why("elder", "old")).await;
+    town.leave().await;
+}
+
+pub async fn a_provider_that_is_declared_anew_keeps_its_kinds(subject: &Subject) {
+    let town = Town::new(subject).await;
+    let first = town.settle("first", &["Shared"], None);
+    until(async || matches!(town.registry.provider("first"), Some(Ok(_)))).await;
+    let second = town.settle("second", &["Shared"], None);
+    let why = format!("Shared.{} is served by the providers first and second: first keeps it", town.group);
+    town.has_problem("providers", &why).await;
+    town.define("Shared").await;
+    let key = town.declare("Shared", "a").await;
+    town.is_ready(&key).await;
+    // It moves to where nobody answers yet.
+    let line = Arc::new(Line::new(first.provider.clone()));
+    line.cut(Some("moving"));
+    town.registry.replace(declared("first", line.clone(), Rank::Configured(0))).await.unwrap();
+    assert_eq!(town.registry.complaints("second"), [why.as_str()]);
+    assert!(town.registry.controllers().is_empty());
+    town.has_problem("provider first", "moving").await;
+    let other = town.declare("Shared", "b").await;
+    line.cut(None);
+    town.is_ready(&other).await;
+    // What it is declared for now makes no sense: its objects say so, and nobody else looks at them.
+    town.registry.suspend("first", "spec.endpoint: must be set").await;
+    assert_eq!(town.registry.complaints("second"), [why.as_str()]);
+    let told =
+        "Synced=False/ReconcileError@1: connect failed: provider first cannot be reached: spec.endpoint";
+    town.says(&key, told).await;
+    town.registry.replace(declared("first", line, Rank::Configured(0))).await.unwrap();
+    town.says(&key, "Synced=True").await;
+    assert!(second.provider.take_asked().is_empty());
+    assert_eq!((first.provider.things().len(), second.provider.things().len()), (2, 0));
+    // An object never takes the place of what the configuration names.
+    let object = Rank::Declared(Timestamp::from_second(10).unwrap());
+    assert!(town.registry.replace(declared("first", second.line.clone(), object)).await.is_err());
+    town.leave().await;
+}
+
+pub async fn a_kind_waits_for_a_provider_that_comes_first_and_has_not_answered(subject: &Subject) {
+    let town = Town::new(subject).await;
+    let first = town.settle("first", &["Shared"], Some("starting"));
+    let second = town.settle("second", &["Shared"], None);
+    town.define("Shared").await;
+    let key = town.declare("Shared", "a").await;
+    let why = "provider second serves it, but provider first comes first and has not answered yet";
+    town.has_problem("Shared.", why).await;
+    first.line.cut(None);
+    town.is_ready(&key).await;
+    assert!(second.provider.take_asked().is_empty());
+    assert_eq!(first.provider.things().len(), 1);
     town.leave().await;
 }
 
