@@ -142,6 +142,7 @@ impl Provider for Scripted {
             version: "1".into(),
             capabilities: Capabilities { lookup: true, ..Capabilities::default() },
             kinds: self.kinds.clone(),
+            refused: Vec::new(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! Both sides over real sockets of this machine, and peers that do not keep to the rules.
 
 mod connection;
+mod discover;
 mod hostile;
 mod in_process;
 mod round_trip;

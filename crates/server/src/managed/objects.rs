@@ -351,6 +351,7 @@ fn remembered(object: &Object) -> Option<Handshake> {
         version: status["version"].as_str().unwrap_or_default().to_owned(),
         capabilities: Capabilities::default(),
         kinds: kinds.collect(),
+        refused: Vec::new(),
     })
 }
 

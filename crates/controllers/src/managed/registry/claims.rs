@@ -122,6 +122,11 @@ pub fn claims<'a>(providers: impl Iterator<Item = (&'a Arc<str>, &'a Known)>) ->
             State::Up { epoch, .. } => Duty::Up(*epoch),
             State::Down { why, is_long, .. } => Duty::Down { why: why.clone(), is_long: *is_long },
         };
+        let refused = handshake.map(|it| it.refused.as_slice()).unwrap_or_default();
+        claims.problems.extend(refused.iter().map(|why| {
+            let why = format!("provider {name} names a kind that cannot be served: {why}");
+            Complaint { provider: name.clone(), why }
+        }));
         let discovers = known.wanted.is_empty();
         for served in kinds_of(name, &known.wanted, handshake, &mut claims.problems) {
             configs.extend(served.configs.iter().cloned());
@@ -212,6 +217,7 @@ mod tests {
             version: "1".into(),
             capabilities: Capabilities::default(),
             kinds: kinds.iter().map(|it| Served::new(kind(it))).collect(),
+            refused: Vec::new(),
         };
         Known { wanted, state: State::Up { handshake: Arc::new(handshake), epoch: 1 } }
     }
@@ -264,6 +270,18 @@ mod tests {
     fn down(is_long: bool, last: Option<&Known>) -> Known {
         let last = last.and_then(|it| it.state.last().cloned());
         Known { wanted: vec![], state: State::Down { why: "refused".into(), is_long, last } }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_complained_of_and_the_rest_is_served() {
+        let mut known = up(Protocol::V1, &["A"], vec![]);
+        if let State::Up { handshake, .. } = &mut known.state {
+            Arc::make_mut(handshake).refused = vec!["a kind is missing".into()];
+        }
+        let dealt = deal(&[("a", known)]);
+        assert_eq!(names(&dealt), ["A"]);
+        let why = "provider a names a kind that cannot be served: a kind is missing".to_owned();
+        assert_eq!(dealt.problems, [Complaint { provider: "a".into(), why }]);
     }
 
     #[test]

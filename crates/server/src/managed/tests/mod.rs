@@ -64,6 +64,7 @@ impl Connector for Way {
             version: "1.2.3".into(),
             capabilities: Capabilities::default(),
             kinds: vec![Served::new(bucket())],
+            refused: Vec::new(),
         })
     }
 
