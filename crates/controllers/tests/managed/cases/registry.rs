@@ -10,7 +10,8 @@ use concert_controllers::managed::registry::{
     CONCURRENCY, Declaration, Parts, Problem, Rank, Registry, Settings,
 };
 use concert_controllers::managed::vocabulary::FINALIZER;
-use concert_engine::{Engine, Tasks, TokioSpawn};
+use concert_engine::controller::{ItemState, Phase};
+use concert_engine::{Engine, Lane, Tasks, TokioSpawn};
 use concert_model::{Encoded, FieldSelector, GroupKind, Object, ObjectKey, Patch, Timestamp};
 use concert_provider::{Served, WatchedKind};
 use concert_store::conformance::next;
@@ -158,6 +159,13 @@ impl Town {
     async fn has_problem(&self, subject: &str, why: &str) {
         let is_it = |it: &Problem| it.subject.contains(subject) && it.why.contains(why);
         until(async || self.registry.problems().iter().any(is_it)).await;
+    }
+
+    /// Waits until nothing is due for an object but its poll, some time.
+    async fn is_at_rest(&self, kind: &str, key: &ObjectKey) {
+        let is_resting = |it: &ItemState| it.lane == Some(Lane::Poll) && matches!(it.phase, Phase::DueAt(_));
+        let state = || self.parts.engine.state(&self.controller(kind), key);
+        until(async || state().as_ref().is_some_and(is_resting)).await;
     }
 
     async fn has_no_problems(&self) {
@@ -430,6 +438,38 @@ pub async fn what_is_at_rest_counts_before_anybody_looks_at_it(subject: &Subject
     // What goes no longer counts, although nobody had looked at it.
     town.store.delete(&keys[0], &Delete::default(), &user()).await.unwrap();
     town.counts("Counted", 1).await;
+    town.leave().await;
+}
+
+pub async fn what_was_to_be_pushed_while_nobody_listened_is_found(subject: &Subject) {
+    let hourly = Settings { poll: Some(Duration::from_secs(3600)), ..Settings::default() };
+    let town = Town::with(subject, hourly).await;
+    let provider = Arc::new(Scripted::pushing(vec![Served::new(town.kind("Pushed").at_version("v1"))]));
+    let settler = Inhabitant { line: Arc::new(Line::new(provider.clone())), provider };
+    town.welcome("p", &settler, Rank::Configured(0));
+    town.define("Pushed").await;
+    let key = town.declare("Pushed", "a").await;
+    town.is_ready(&key).await;
+    let mended = async || {
+        until(async || settler.provider.things()["thing-1"] == json!({"size": 1})).await;
+        town.is_at_rest("pushed", &key).await;
+        until(async || settler.provider.listeners() == 1).await;
+    };
+    mended().await;
+    settler.provider.put("thing-1", json!({"size": 9}));
+    settler.provider.push(&town.kind("Pushed").at_version("v1"), "thing-1");
+    mended().await;
+    // Only the stream breaks.
+    settler.provider.put("thing-1", json!({"size": 9}));
+    settler.provider.hang_up();
+    mended().await;
+    // The provider restarts.
+    settler.line.cut(Some("restarting"));
+    until(async || town.registry.controllers().is_empty()).await;
+    settler.provider.hang_up();
+    settler.provider.put("thing-1", json!({"size": 9}));
+    settler.line.cut(None);
+    mended().await;
     town.leave().await;
 }
 
