@@ -297,6 +297,11 @@ impl Registry {
         problems
     }
 
+    /// What people have set.
+    pub fn settings(&self) -> &Settings {
+        &self.0.parts.settings
+    }
+
     /// The names of the controllers that run.
     pub fn controllers(&self) -> Vec<Arc<str>> {
         self.lock().running.values().map(|it| it.name.clone()).collect()

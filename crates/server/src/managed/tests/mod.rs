@@ -72,9 +72,9 @@ impl Connector for Way {
         &self,
         _: &Object,
         _: Option<&Arc<Configuration>>,
-        _: &Call,
+        call: &Call,
     ) -> Result<Box<dyn External>, Error> {
-        Err(Error::new(Class::Unreachable, "nobody is there"))
+        Err(Error::new(Class::Unreachable, format!("nobody was there within {:?}", call.timeout)))
     }
 
     async fn watch(&self, _: &GroupVersionKind) -> Result<Changes, Error> {

@@ -183,5 +183,21 @@ async fn a_plan_asks_those_that_objects_declare_too() {
     let why = ask().await;
     assert!(why.starts_with("no provider serves Bucket.example.com; provider bad: spec.endpoint"), "{why}");
     declare(&store, "good", json!({"endpoint": "g:1"})).await;
-    assert_eq!(ask().await, "nobody is there");
+    assert_eq!(ask().await, "nobody was there within 60s");
+}
+
+#[tokio::test]
+async fn a_plan_asks_by_the_options_of_whoever_would_do_it() {
+    let (store, cloud) = (store(), Cloud::default());
+    define_buckets(&*store).await;
+    let ask = async |options: Options| {
+        let object = Object::new(&bucket(), "", "a");
+        plan(&config(), &options, vec![object]).await.map(|mut it| it.remove(0).reason)
+    };
+    let hurried = options(&store, &cloud).with_reconcile_timeout(Duration::from_secs(5));
+    assert_eq!(ask(hurried).await.unwrap(), "nobody was there within 5s");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("tls.crt"), "half").unwrap();
+    let error = ask(options(&store, &cloud).with_cert_dir(folder.path())).await.unwrap_err();
+    assert!(error.to_string().contains("tls.key is missing"), "{error}");
 }
