@@ -103,6 +103,7 @@ impl Registry {
             at_rest: AtRest::default(),
             mentions: mentions.clone(),
             roll: Roll::default(),
+            term: parts.authority.term(),
             unsent: Mutex::default(),
         });
         let kind = served.kind.group_kind.clone();
