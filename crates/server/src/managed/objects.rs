@@ -21,7 +21,7 @@ use serde_json::{Map, Value, json};
 use tracing::{info, warn};
 
 use super::config::ProviderConfig;
-use super::provider::{Dial, declaration};
+use super::provider::{Dial, declaration, warn_of_plain_text};
 use super::validate;
 
 /// The controller's name.
@@ -182,6 +182,7 @@ impl Providers {
             .replace(declaration)
             .await
             .map_err(|error| Refusal { reason: NAME_TAKEN, message: error.to_string() })?;
+        warn_of_plain_text(std::iter::once(&config));
         info!(provider = %name, "provider declared");
         self.added().insert(name, Some(config));
         Ok(())

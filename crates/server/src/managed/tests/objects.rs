@@ -12,7 +12,7 @@ use crate::managed::{Controller, Running};
 /// What clusters are given: the embedded store must take it too.
 const DEFINITION: &str = include_str!("../../../../../deploy/crds/providers.yaml");
 
-async fn define_providers(store: &Local) {
+pub(super) async fn define_providers(store: &Local) {
     let definition: Value = serde_saphyr::from_str(DEFINITION).unwrap();
     store.create(Object::from_value(definition).unwrap(), &By::actor("test")).await.unwrap();
 }
@@ -21,7 +21,7 @@ fn key(name: &str) -> ObjectKey {
     ObjectKey::cluster(GroupKind::new("concert.dev", "Provider"), name)
 }
 
-async fn declare(store: &Local, name: &str, spec: Value) {
+pub(super) async fn declare(store: &Local, name: &str, spec: Value) {
     let kind = GroupKind::new("concert.dev", "Provider").at_version("v1alpha1");
     let mut object = Object::new(&kind, "", name);
     object.set("spec", spec);
