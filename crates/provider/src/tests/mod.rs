@@ -3,6 +3,7 @@
 mod connection;
 mod discover;
 mod hostile;
+mod hostile_v1;
 mod in_process;
 mod round_trip;
 pub(crate) mod stage;
