@@ -171,6 +171,11 @@ impl World {
         self.cluster.kubectl_with(&["create", "-f", "-"], &manifest.to_string()).unwrap();
     }
 
+    /// Puts objects in the place of those there are, for lists of many.
+    pub fn replace(&self, manifest: &Value) {
+        self.cluster.kubectl_with(&["replace", "-f", "-"], &manifest.to_string()).unwrap();
+    }
+
     /// The object, if there is one.
     pub fn get(&self, resource: &str, name: &str) -> Option<Value> {
         let text = self.kubectl(&["get", resource, name, "-o", "json", "--ignore-not-found"]);
