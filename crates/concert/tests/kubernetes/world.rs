@@ -115,6 +115,16 @@ impl World {
         self.cluster.kubeconfig()
     }
 
+    /// The file by which whoever has this token finds the cluster.
+    pub fn kubeconfig_of(&self, token: &str) -> PathBuf {
+        let text = std::fs::read_to_string(self.kubeconfig()).unwrap();
+        let mut config: Value = serde_json::from_str(&text).unwrap();
+        config["users"][0]["user"] = json!({ "token": token });
+        let path = self.new_file("kubeconfig");
+        std::fs::write(&path, config.to_string()).unwrap();
+        path
+    }
+
     /// What kubectl prints; it must succeed.
     pub fn kubectl(&self, arguments: &[&str]) -> String {
         self.cluster.kubectl(arguments).unwrap()
