@@ -19,11 +19,12 @@
 mod edits;
 mod writes;
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use concert_testbed::{Cluster, Options};
 use serde_json::{Value, json};
 
@@ -303,6 +304,13 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
+/// Where Go is; its installer does not put it on the path.
+fn go() -> Result<&'static str> {
+    let works = |go: &&str| Command::new(go).arg("version").output().is_ok_and(|it| it.status.success());
+    let found = ["go", "/usr/local/go/bin/go"].into_iter().find(works);
+    found.context("there is no Go to build the contender with; see https://go.dev/dl")
+}
+
 /// What is run, built as it is shipped.
 struct Programs {
     reconciler: PathBuf,
@@ -315,17 +323,17 @@ impl Programs {
         eprintln!("  building the contender");
         let reconciler = neighbour("managed-reconciler")?;
         let contender = reconciler.with_file_name("contender");
-        let status = Command::new("go")
-            .args(["build", "-trimpath", "-o"])
-            .arg(&contender)
-            .arg(".")
-            .current_dir(workspace().join("bench/contender"))
-            .status();
-        match status {
-            Ok(status) if status.success() => {}
-            Ok(status) => bail!("go cannot build the contender: {status}"),
-            Err(error) => bail!("there is no Go to build the contender with: {error}"),
-        }
+        let go = go()?;
+        let run = |arguments: &[&OsStr]| -> Result<()> {
+            let folder = workspace().join("bench/contender");
+            let status = Command::new(go).args(arguments).current_dir(folder).status()?;
+            ensure!(status.success(), "go {} of the contender: {status}", arguments[0].display());
+            Ok(())
+        };
+        // Its own tests say whether it counts what is compared.
+        run(&["test", "./..."].map(OsStr::new))?;
+        let [build, trimpath, output, here] = ["build", "-trimpath", "-o", "."].map(OsStr::new);
+        run(&[build, trimpath, output, contender.as_os_str(), here])?;
         Ok(Self { reconciler, provider: neighbour("concert-provider-example")?, contender })
     }
 }

@@ -22,7 +22,9 @@ pub fn main(name: &'static str) -> ExitCode {
         let about = plan.get_about().map(ToString::to_string).unwrap_or_default();
         let flags = help::flags(plan.get_arguments());
         plan.override_help(format!(
-            "{about}\n\nUsage:\n  {name} plan -f FILE [flags]\n\nFlags:\n{flags}\nThe flags of {name} apply too.\n"
+            "{about}\n\nUsage:\n  {name} plan -f FILE [flags]\n\nFlags:\n{flags}\n\
+             Those flags of {name} apply too that say which providers there are, how they are asked and where\n\
+             objects live. --config or --provider-endpoint is needed.\n"
         ))
     });
     let line = meant(&command, std::env::args_os());

@@ -18,6 +18,9 @@ pub struct Handshake {
     pub capabilities: Capabilities,
     /// The kinds it serves.
     pub kinds: Vec<Served>,
+    /// Kinds that it names in a way that makes no sense, each in a sentence that says what is wrong. They are
+    /// not among `kinds`. A provider leaves this empty: it is for those who ask.
+    pub refused: Vec<String>,
 }
 
 /// The protocols there are.

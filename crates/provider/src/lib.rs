@@ -10,6 +10,7 @@ pub mod check;
 pub mod client;
 mod codec;
 mod contract;
+pub mod conventions;
 mod details;
 mod error;
 mod handshake;

@@ -152,6 +152,7 @@ impl Provider for Memory {
                 configure: self.wants_accounts,
             },
             kinds: self.kinds.clone(),
+            refused: Vec::new(),
         }
     }
 

@@ -68,7 +68,7 @@ impl Upkeep {
     pub fn begin(&self, parts: &Parts) {
         let fence = match &parts.authority {
             Authority::Seat(fence) => Some(fence.clone()),
-            Authority::Alone | Authority::Shared(_) | Authority::Everywhere(_) => None,
+            Authority::Alone | Authority::Term(_) | Authority::Shared(_) | Authority::Everywhere(_) => None,
         };
         tidy(&self.store, &parts.clock, &parts.tasks, || std::future::ready(()));
         match collect(&self.store, parts, fence) {

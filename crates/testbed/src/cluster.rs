@@ -306,7 +306,9 @@ impl Place<'_> {
     fn controller_manager(&self) -> Server {
         let arguments = vec![
             format!("--kubeconfig={}", self.file("kubeconfig")),
-            "--controllers=garbage-collector-controller,namespace-controller".to_owned(),
+            // The last puts roles together from others, as some manifests of ours want it.
+            "--controllers=garbage-collector-controller,namespace-controller,clusterrole-aggregation-controller"
+                .to_owned(),
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
         ];

@@ -75,6 +75,7 @@ pub(crate) fn handshake(kinds: Vec<Served>) -> Handshake {
             configure: true,
         },
         kinds,
+        refused: Vec::new(),
     }
 }
 

@@ -119,11 +119,11 @@ fn nothing_is_leaked_doubled_or_stuck_when_the_reconciler_is_killed() {
 
 #[test]
 fn without_tokens_nothing_is_made_twice_and_what_cannot_be_known_says_so() {
-    const OBJECTS: u64 = 200;
+    const OBJECTS: u64 = 1000;
     let Some(world) = World::enter() else { return };
     let provider = Provider::start(&world, &[&["--protocol", "v1alpha1"], &FAULTS[..]].concat());
     world.define_cloud();
-    let reconciler = create_and_kill(&world, &provider, OBJECTS, 10);
+    let reconciler = create_and_kill(&world, &provider, OBJECTS, 30);
     let is_in_doubt = |it: &Value| is(it, "Synced", "False") && message(it, "Synced").contains(DOUBT);
     let is_ready = |it: &Value| is(it, "Ready", "True") && is(it, "Synced", "True");
     let all = settle(&world, &provider, OBJECTS, |it| is_ready(it) || is_in_doubt(it));
@@ -142,14 +142,18 @@ fn without_tokens_nothing_is_made_twice_and_what_cannot_be_known_says_so() {
     // People can tell: by a look at the cloud they do what each object asks for, and all are well.
     let things: BTreeMap<String, Value> = provider.things().into_iter().map(owner_and_id).collect();
     assert!(in_doubt > 0, "nobody had to be asked");
-    for object in all.iter().filter(|it| is_in_doubt(it)) {
-        let mut answer = json!({ PENDING: null });
-        if let Some(id) = things.get(&uid_of(object)) {
-            answer[EXTERNAL_NAME] = id.clone();
+    let answered = all.iter().filter(|it| is_in_doubt(it)).map(|object| {
+        let mut object = object.clone();
+        let annotations = object["metadata"]["annotations"].as_object_mut().unwrap();
+        annotations.remove(PENDING);
+        // Whatever has happened since, as with a patch.
+        object["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+        if let Some(id) = things.get(&uid_of(&object)) {
+            object["metadata"]["annotations"][EXTERNAL_NAME] = id.clone();
         }
-        let name = object["metadata"]["name"].as_str().unwrap();
-        world.patch("bucket", name, &json!({"metadata": {"annotations": answer}}));
-    }
+        object
+    });
+    world.replace(&list_of(&answered.collect::<Vec<_>>()));
     let all = settle(&world, &provider, OBJECTS, is_ready);
     let known: BTreeSet<String> = all.iter().map(uid_of).collect();
     assert_eq!((provider.count("live"), provider.count("doubles")), (OBJECTS, 0));

@@ -8,6 +8,7 @@ mod claims;
 mod claims_told;
 mod crashes;
 mod declared;
+mod deployed;
 mod election;
 mod leaving;
 mod library;

@@ -131,9 +131,14 @@ pub struct Reconciler {
 impl Reconciler {
     /// Starts it with a configuration and further flags, and waits until it listens.
     pub fn start(world: &World, config: &Value, flags: &[&str]) -> Self {
+        Self::start_as(world, &world.kubeconfig(), config, flags)
+    }
+
+    /// The same as somebody else than the administrator.
+    pub fn start_as(world: &World, kubeconfig: &Path, config: &Value, flags: &[&str]) -> Self {
         let path = world.new_file("config.json");
         std::fs::write(&path, config.to_string()).unwrap();
-        let mut command = reconciler(world, &path);
+        let mut command = program(&path, kubeconfig);
         command.args(["--metrics-bind-address", "127.0.0.1:0", "--health-probe-bind-address", "127.0.0.1:0"]);
         command.arg("--log-format=json").args(flags);
         if !flags.iter().any(|it| it.starts_with("--leader-election")) {
@@ -170,8 +175,12 @@ impl Reconciler {
 
 /// The program with what every use of it needs.
 pub fn reconciler(world: &World, config: &Path) -> Command {
+    program(config, &world.kubeconfig())
+}
+
+fn program(config: &Path, kubeconfig: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_managed-reconciler"));
-    command.arg("--config").arg(config).arg("--kubeconfig").arg(world.kubeconfig());
+    command.arg("--config").arg(config).arg("--kubeconfig").arg(kubeconfig);
     command
 }
 

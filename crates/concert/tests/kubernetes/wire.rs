@@ -8,25 +8,41 @@ use serde_json::{Value, json};
 use crate::process::{Process, Provider, Reconciler, config, workspace};
 use crate::world::{CLOUD, EXAMPLE, World, bucket, eventually, external_name, is, message};
 
-/// Builds the provider. None without Go, which is said, and is a failure on CI.
-#[expect(clippy::disallowed_methods, reason = "Cargo tells by its variables where it is, and CI that it is")]
-fn program() -> Option<PathBuf> {
+/// Where Go is. None without it, which is said, and is a failure on CI.
+#[expect(clippy::disallowed_methods, reason = "CI tells by a variable that it is")]
+fn go() -> Option<&'static str> {
     let candidates = ["go", "/usr/local/go/bin/go"];
-    let works = |go: &&&str| Command::new(go).arg("version").output().is_ok_and(|it| it.status.success());
-    let Some(go) = candidates.iter().find(works) else {
+    let works = |go: &&str| Command::new(go).arg("version").output().is_ok_and(|it| it.status.success());
+    let found = candidates.into_iter().find(works);
+    if found.is_none() {
         assert!(
             std::env::var_os("CI").is_none_or(|it| it != "true"),
             "Go is not installed; see https://go.dev/dl"
         );
         eprintln!("skipped: Go is not installed, so there is no provider in Go; see https://go.dev/dl");
-        return None;
-    };
-    let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("go-provider");
-    let folder = workspace().join("testbed/provider");
+    }
+    found
+}
+
+/// A command about the provider, which must succeed.
+fn run(go: &str, arguments: &[&str]) {
     let mut command = Command::new(go);
-    let status = command.args(["build", "-o"]).arg(&program).arg(".").current_dir(folder).status().unwrap();
-    assert!(status.success(), "go build failed: {status}");
+    let status = command.args(arguments).current_dir(workspace().join("testbed/provider")).status().unwrap();
+    assert!(status.success(), "go {} failed: {status}", arguments.join(" "));
+}
+
+/// Builds the provider. None without Go.
+fn program() -> Option<PathBuf> {
+    let program = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("go-provider");
+    run(go()?, &["build", "-o", program.to_str().unwrap(), "."]);
     Some(program)
+}
+
+#[test]
+fn the_provider_in_go_passes_its_own_tests() {
+    let Some(go) = go() else { return };
+    run(go, &["vet", "./..."]);
+    run(go, &["test", "./..."]);
 }
 
 /// Starts it for one kind of the group of examples.

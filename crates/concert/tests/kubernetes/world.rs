@@ -115,6 +115,16 @@ impl World {
         self.cluster.kubeconfig()
     }
 
+    /// The file by which whoever has this token finds the cluster.
+    pub fn kubeconfig_of(&self, token: &str) -> PathBuf {
+        let text = std::fs::read_to_string(self.kubeconfig()).unwrap();
+        let mut config: Value = serde_json::from_str(&text).unwrap();
+        config["users"][0]["user"] = json!({ "token": token });
+        let path = self.new_file("kubeconfig");
+        std::fs::write(&path, config.to_string()).unwrap();
+        path
+    }
+
     /// What kubectl prints; it must succeed.
     pub fn kubectl(&self, arguments: &[&str]) -> String {
         self.cluster.kubectl(arguments).unwrap()
@@ -169,6 +179,11 @@ impl World {
     /// Creates, for lists of many.
     pub fn create(&self, manifest: &Value) {
         self.cluster.kubectl_with(&["create", "-f", "-"], &manifest.to_string()).unwrap();
+    }
+
+    /// Puts objects in the place of those there are, for lists of many.
+    pub fn replace(&self, manifest: &Value) {
+        self.cluster.kubectl_with(&["replace", "-f", "-"], &manifest.to_string()).unwrap();
     }
 
     /// The object, if there is one.

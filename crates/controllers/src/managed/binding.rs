@@ -36,7 +36,7 @@ pub fn policy_of(object: &Object, rules: &Rules) -> Result<Policy, PolicyError> 
     let text = |field: &str| object.spec().get(field).and_then(Value::as_str);
     Ok(match (text("reclaimPolicy"), text("deletionPolicy")) {
         (Some("Delete"), _) => policy.deleting(true),
-        (None | Some(""), Some(_)) => policy,
+        (None | Some(""), Some(deletion)) if deletion != "Orphan" => policy,
         // Who says nothing keeps what is there.
         _ => policy.deleting(false),
     })
@@ -93,6 +93,8 @@ mod tests {
             (true, json!({"reclaimPolicy": ""}), false),
             (true, json!({}), false),
             (true, json!({"deletionPolicy": "Delete"}), true),
+            (true, json!({"deletionPolicy": "Orphan"}), false),
+            (true, json!({"deletionPolicy": "Orphan", "managementPolicies": ["Observe", "Delete"]}), true),
             (false, json!({}), true),
             (false, json!({"deletionPolicy": "Orphan"}), false),
             (false, json!({"claimRef": claimed}), false),

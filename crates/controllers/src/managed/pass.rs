@@ -537,7 +537,7 @@ impl<'a> Pass<'a> {
     /// A call that ends before this pass must.
     fn call(&self) -> Call {
         let timeout = self.left(self.managed.rules.timeout).max(CALL_MIN);
-        Call { timeout, fence: self.by.fence.as_ref().map(|it| it.number) }
+        Call { timeout, fence: self.managed.claim(self.by.fence.as_ref()) }
     }
 
     /// What is left of the time that this pass has for something.

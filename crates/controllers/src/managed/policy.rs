@@ -71,10 +71,12 @@ impl Policy {
         };
         let actions: Option<BTreeSet<Action>> = names.iter().map(|name| action(name)).collect();
         let actions = actions.ok_or_else(unsupported)?;
+        let is_namespaced = !object.namespace().is_empty();
         let deletion = match object.spec().get("deletionPolicy").and_then(Value::as_str) {
+            // Of these only the management policies tell.
+            _ if is_namespaced => None,
             Some("Orphan") => Some(Deletion::Orphan),
-            _ if object.namespace().is_empty() => Some(Deletion::Delete),
-            _ => None,
+            _ => Some(Deletion::Delete),
         };
         let policy = Self { actions, is_enabled, deletion };
         if !is_enabled {
@@ -210,8 +212,9 @@ mod tests {
             let policy = Policy::of(&object("", spec.clone()), enabled, None).unwrap();
             assert_eq!(policy.deletes(), expected, "{spec}");
         }
-        let namespaced = object("default", json!({"managementPolicies": ["Observe"]}));
-        assert!(!Policy::of(&namespaced, true, None).unwrap().deletes());
+        let namespaced = |spec| Policy::of(&object("default", spec), true, None).unwrap();
+        assert!(!namespaced(json!({"managementPolicies": ["Observe"]})).deletes());
+        assert!(namespaced(json!({"deletionPolicy": "Orphan"})).deletes());
     }
 
     fn name(action: Action) -> &'static str {

@@ -9,7 +9,7 @@ use concert_engine::{Failure, Lane, Outcome, Reconciler, Request};
 use concert_model::condition::{self, Status};
 use concert_model::{Encoded, GroupVersionKind, ResourceVersion, Uid};
 use concert_provider::{Call, Connector, Token};
-use concert_store::{By, Chance, Clock, Error, Store};
+use concert_store::{By, Chance, Clock, Error, Fence, Store};
 use serde_json::{Value, json};
 use tracing::debug;
 
@@ -64,6 +64,8 @@ pub struct Managed {
     pub mentions: Arc<Mentions>,
     /// Who there is.
     pub roll: Roll,
+    /// The term of whoever leads, where its claim is none that the store knows of.
+    pub term: Option<u64>,
     /// Creates that were to be written down, by object, and were never sent since nobody knows whether they
     /// were.
     pub unsent: Mutex<HashMap<Uid, Token>>,
@@ -94,6 +96,11 @@ impl Managed {
         self.unsent().remove(uid);
     }
 
+    /// What a provider is told of the claim it is called under.
+    pub(super) fn claim(&self, fence: Option<&Fence>) -> Option<u64> {
+        fence.map(|it| it.number).or(self.term)
+    }
+
     pub(super) fn unsent(&self) -> MutexGuard<'_, HashMap<Uid, Token>> {
         self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -116,7 +123,7 @@ impl Managed {
             return Sight::Unknown;
         };
         let asked_at = self.clock.now();
-        let call = Call { timeout: self.rules.timeout, fence: request.fence.as_ref().map(|it| it.number) };
+        let call = Call { timeout: self.rules.timeout, fence: self.claim(request.fence.as_ref()) };
         let version = &self.rules.served.kind.version;
         let seen = self.connector.glance(current, version, account.as_ref(), &call).await;
         if seen.as_ref().is_ok_and(|it| self.at_rest.is_same(&rest, it)) {

@@ -129,6 +129,7 @@ impl Bench {
             at_rest: AtRest::default(),
             mentions: Arc::new(Mentions::new(false)),
             roll: Roll::default(),
+            term: None,
             unsent: Mutex::default(),
         };
         let told = std::sync::atomic::AtomicUsize::new(0);

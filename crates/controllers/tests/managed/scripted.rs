@@ -5,12 +5,13 @@ use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use concert_controllers::managed::vocabulary::annotation::EXTERNAL_NAME;
-use concert_model::Object;
+use concert_model::{GroupVersionKind, Object};
 use concert_provider::{
-    Call, Capabilities, Change, Configuration, Created, Deleted, Delta, Details, Error, Handshake, Lookup,
-    Observation, Plan, PlanAction, Protocol, Provider, Served, Token, Updated,
+    Call, Capabilities, Change, Changes, Class, Configuration, Created, Deleted, Delta, Details, Error,
+    Handshake, Lookup, Moved, Observation, Plan, PlanAction, Protocol, Provider, Served, Token, Updated,
 };
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
 
 type Result<T> = std::result::Result<T, Error>;
 
@@ -25,6 +26,8 @@ struct State {
     things: BTreeMap<String, Value>,
     tokens: HashMap<Token, String>,
     made: usize,
+    /// Those who listen for changes, if there can be any.
+    listeners: Option<Vec<mpsc::Sender<Moved>>>,
     /// What it was asked, and about which object.
     asked: Vec<(&'static str, Object)>,
     tokens_seen: Vec<Token>,
@@ -53,6 +56,28 @@ pub struct Script {
 impl Scripted {
     pub fn new(kinds: Vec<Served>) -> Self {
         Self { kinds, state: Mutex::default() }
+    }
+
+    /// One that pushes changes.
+    pub fn pushing(kinds: Vec<Served>) -> Self {
+        let state = State { listeners: Some(Vec::new()), ..State::default() };
+        Self { kinds, state: Mutex::new(state) }
+    }
+
+    /// How many listen for changes.
+    pub fn listeners(&self) -> usize {
+        self.state().listeners.as_ref().map_or(0, Vec::len)
+    }
+
+    /// Tells all who listen that a thing has changed.
+    pub fn push(&self, kind: &GroupVersionKind, name: &str) {
+        let moved = Moved { kind: kind.clone(), external_name: name.to_owned(), object: String::new() };
+        self.state().listeners.iter().flatten().for_each(|it| it.try_send(moved.clone()).unwrap());
+    }
+
+    /// Ends the streams of all who listen.
+    pub fn hang_up(&self) {
+        self.state().listeners.iter_mut().for_each(Vec::clear);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -140,8 +165,13 @@ impl Provider for Scripted {
             protocol: Protocol::V1,
             name: "scripted".into(),
             version: "1".into(),
-            capabilities: Capabilities { lookup: true, ..Capabilities::default() },
+            capabilities: Capabilities {
+                lookup: true,
+                watch: self.state().listeners.is_some(),
+                ..Capabilities::default()
+            },
             kinds: self.kinds.clone(),
+            refused: Vec::new(),
         }
     }
 
@@ -222,6 +252,18 @@ impl Provider for Scripted {
         }
         state.things.remove(&name_of(object));
         Ok(Deleted::default())
+    }
+
+    async fn watch(&self, kind: &GroupVersionKind) -> Result<Changes> {
+        // One change at a time: nobody sends more here.
+        let (sender, receiver) = mpsc::channel(1);
+        match &mut self.state().listeners {
+            Some(listeners) => listeners.push(sender),
+            None => return Err(Error::new(Class::NotServed, format!("changes of {kind} are not pushed"))),
+        }
+        Ok(Box::pin(futures_util::stream::unfold(receiver, |mut receiver| async move {
+            receiver.recv().await.map(|moved| (Ok(moved), receiver))
+        })))
     }
 
     async fn lookup(&self, object: &Object, _: Option<&Configuration>, token: &Token) -> Result<Lookup> {

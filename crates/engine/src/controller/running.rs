@@ -97,7 +97,8 @@ impl Cast {
     }
 
     async fn claim_and_scan(&self, work: &dyn Work) -> Result<(), Error> {
-        if matches!(self.shared.authority, Authority::Alone) && self.shared.claim.get().is_none() {
+        let has_no_fence = matches!(self.shared.authority, Authority::Alone | Authority::Term(_));
+        if has_no_fence && self.shared.claim.get().is_none() {
             let fence = claim(work, &self.shared.name).await?;
             // Only this task sets it.
             self.shared.claim.set(fence).ok();

@@ -86,7 +86,7 @@ impl Election {
         while let Some((held, at)) = self.win(&shutdown).await {
             info!(holder = %self.config.holder, "leading");
             self.state.set(State::Leading { fence: held.fence.clone() });
-            duty.begin(held.fence.clone().into());
+            duty.begin(held.authority());
             let mut term = Term { election: &self, held, renewed: at };
             let end = tokio::select! {
                 biased;

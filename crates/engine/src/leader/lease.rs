@@ -1,12 +1,13 @@
 //! A seat that is a `coordination.k8s.io` Lease: what every cluster has.
 //!
-//! There is no fence: every write of a controller carries the resource version it was decided on.
+//! There is no fence, which the server would have to know of: every write of a controller carries the resource
+//! version it was decided on. Providers, who see no such version, are told a term.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use concert_model::{Encoded, GroupKind, Object, ObjectKey, time};
+use concert_model::{Encoded, GroupKind, Object, ObjectKey, Timestamp, time};
 use concert_store::{By, Clock, Error, Store};
 use serde_json::{Value, json};
 
@@ -72,7 +73,8 @@ impl Seat for LeaseSeat {
 
     async fn take(&self, seen: Option<&Record>, claim: &Claim) -> Result<Record, Error> {
         let (token, transitions) = seen.map_or(("", 0), |it| (&*it.token, it.count + 1));
-        let spec = self.spec(claim, transitions, None);
+        let acquired = acquired(self.clock.now(), seen.and_then(|it| it.term));
+        let spec = self.spec(claim, transitions, Some(time::micros(acquired)));
         let written = if token.is_empty() {
             let kind = self.key.kind.at_version("v1");
             let mut lease = Object::new(&kind, &self.key.namespace, &self.key.name);
@@ -122,6 +124,36 @@ fn record(lease: &Encoded) -> Record {
         lease: Duration::from_secs(spec["leaseDurationSeconds"].as_u64().unwrap_or_default()),
         token: lease.resource_version().0.clone(),
         fence: None,
+        term: term(&spec["acquireTime"]),
         count: spec["leaseTransitions"].as_u64().unwrap_or_default(),
+    }
+}
+
+/// When a seat is taken, in microseconds: later than it was taken before, whatever the clocks of the two
+/// holders say. So it counts holders, over a Lease that was deleted, put back or called otherwise, too.
+fn acquired(now: Timestamp, before: Option<u64>) -> Timestamp {
+    let after = before.and_then(|it| i64::try_from(it).ok()?.checked_add(1));
+    after.and_then(|it| Timestamp::from_microsecond(it).ok()).map_or(now, |it| it.max(now))
+}
+
+/// The term of whoever took a seat then.
+fn term(acquired: &Value) -> Option<u64> {
+    u64::try_from(time::parse(acquired.as_str()?)?.as_microsecond()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seat_is_taken_later_than_before_by_any_clock() {
+        let at = |micros| Timestamp::from_microsecond(micros).unwrap();
+        assert_eq!(acquired(at(5), None), at(5));
+        assert_eq!(acquired(at(5), Some(3)), at(5));
+        assert_eq!(acquired(at(5), Some(5)), at(6));
+        assert_eq!(acquired(at(5), Some(9)), at(10));
+        assert_eq!(acquired(at(5), Some(u64::MAX)), at(5));
+        assert_eq!(term(&time::micros(at(1_700_000_000_000_001)).into()), Some(1_700_000_000_000_001));
+        assert_eq!(term(&Value::Null), None);
     }
 }

@@ -75,8 +75,21 @@ pub struct Record {
     pub token: Arc<str>,
     /// What fences off former holders, where the store can.
     pub fence: Option<Fence>,
+    /// Higher with each holder, where there is no fence: for others than the store, who can compare.
+    pub term: Option<u64>,
     /// Seat's own count: of renewals, or of holders.
     pub count: u64,
+}
+
+impl Record {
+    /// What whoever holds the seat may do.
+    fn authority(&self) -> Authority {
+        match (&self.fence, self.term) {
+            (Some(fence), _) => Authority::Seat(fence.clone()),
+            (None, Some(term)) => Authority::Term(term),
+            (None, None) => Authority::Alone,
+        }
+    }
 }
 
 /// What a leader does, or a member.

@@ -78,6 +78,7 @@ impl Body {
             holder: self.holder,
             count: self.renewals,
             fence: Some(fence),
+            term: None,
         }
     }
 }

@@ -133,6 +133,22 @@ async fn a_leader_that_is_cut_off_stops_before_its_successor_starts() {
 }
 
 #[tokio::test]
+async fn a_lease_tells_each_holder_a_higher_term() {
+    let world = World::new();
+    let [_, seat] = seats(&world);
+    let claim = |holder: &str| Claim { holder: holder.into(), lease: seconds(15) };
+    let one = seat.take(None, &claim("one")).await.unwrap();
+    assert!(one.term.is_some_and(|it| matches!(one.authority(), Authority::Term(term) if term == it)));
+    let renewed = seat.renew(&one, &claim("one")).await.unwrap();
+    assert_eq!(renewed.term, one.term);
+    seat.leave(&renewed).await.unwrap();
+    // At the same moment, by the clock.
+    let free = seat.look().await.unwrap().unwrap();
+    let two = seat.take(Some(&free), &claim("two")).await.unwrap();
+    assert!(two.term > one.term, "{:?} after {:?}", two.term, one.term);
+}
+
+#[tokio::test]
 async fn a_new_leader_fences_off_the_old_one() {
     let world = World::new();
     let one = member(&world, seats(&world)[0].clone(), "one");

@@ -13,6 +13,9 @@ pub enum Authority {
     Alone,
     /// On all, under one claim: that of whoever leads.
     Seat(Fence),
+    /// On all, in this term of whoever leads. The store does not know of terms: they are for others, who refuse
+    /// a lower one than they have seen. A durable controller makes a claim of its own when it starts.
+    Term(u64),
     /// On those that this member holds, each under the claim of its share.
     Shared(Shares),
     /// On all, on every member. Runs of keys that another member holds only look on, and write nothing.
@@ -43,7 +46,15 @@ impl Authority {
     pub fn shares(&self) -> Option<&Shares> {
         match self {
             Self::Shared(shares) | Self::Everywhere(shares) => Some(shares),
-            Self::Alone | Self::Seat(_) => None,
+            Self::Alone | Self::Seat(_) | Self::Term(_) => None,
+        }
+    }
+
+    /// The term of whoever leads, where that is all there is.
+    pub fn term(&self) -> Option<u64> {
+        match self {
+            Self::Term(term) => Some(*term),
+            Self::Alone | Self::Seat(_) | Self::Shared(_) | Self::Everywhere(_) => None,
         }
     }
 
@@ -51,13 +62,13 @@ impl Authority {
     pub(crate) fn has(&self, key: &ObjectKey) -> bool {
         match self {
             Self::Shared(shares) => shares.holds(key),
-            Self::Alone | Self::Seat(_) | Self::Everywhere(_) => true,
+            Self::Alone | Self::Seat(_) | Self::Term(_) | Self::Everywhere(_) => true,
         }
     }
 
     pub(crate) fn leave_for(&self, key: &ObjectKey) -> Leave {
         match self {
-            Self::Alone => Leave::Run(None, None),
+            Self::Alone | Self::Term(_) => Leave::Run(None, None),
             Self::Seat(fence) => Leave::Run(Some(fence.clone()), None),
             Self::Shared(shares) | Self::Everywhere(shares) => match (shares.enter(key), self) {
                 (Some(stay), _) => Leave::Run(Some(stay.fence().clone()), Some(stay)),

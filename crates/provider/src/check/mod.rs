@@ -87,7 +87,9 @@ fn handshake(shake: &Handshake, report: &mut Report) {
     let mut kinds: Vec<_> = shake.kinds.iter().map(|it| &it.kind).collect();
     kinds.sort();
     let twice = kinds.windows(2).find(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-    if kinds.is_empty() {
+    if !shake.refused.is_empty() {
+        report.fail("handshake", "", shake.refused.join("; "));
+    } else if kinds.is_empty() {
         report.fail("handshake", "", "it serves no kind".to_owned());
     } else if let Some(kind) = twice {
         report.fail("handshake", "", format!("{kind} is served twice"));

@@ -11,7 +11,7 @@ mod endpoint;
 mod link;
 pub(crate) mod status;
 mod v1;
-mod v1alpha1;
+pub(crate) mod v1alpha1;
 
 use std::sync::{Arc, Mutex};
 

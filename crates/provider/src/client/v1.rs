@@ -45,7 +45,7 @@ pub(crate) async fn handshake(wire: &Wire, deadline: Deadline) -> Result<Handsha
     if answer.revision > 1 {
         return Err(misbehaved(format!("the provider chose revision {}, we offered 1", answer.revision)));
     }
-    codec::handshake_from(answer)
+    Ok(codec::handshake_from(answer))
 }
 
 /// One object at a provider.

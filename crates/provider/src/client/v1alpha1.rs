@@ -19,7 +19,7 @@ use super::v1::Wire;
 use crate::alpha::delta::{received, sent};
 use crate::alpha::structs::to_struct;
 use crate::answer::{Created, Deleted, Lookup, Observation, Plan, Updated};
-use crate::codec::misbehaved;
+use crate::codec::{misbehaved, readable};
 use crate::contract::{Call, External, Result, Token};
 use crate::details::Details;
 use crate::error::Error;
@@ -38,17 +38,28 @@ fn client(wire: &Wire) -> ExternalServiceClient<Channel> {
 pub(crate) async fn handshake(wire: &Wire, deadline: Deadline) -> Result<Handshake> {
     let request = deadline.request(wire::DiscoveryRequest {});
     let found = deadline.answer(Verb::Read, client(wire).discover(request)).await?;
+    let (kinds, refused) = readable(found.reconcilers.into_iter().map(served));
     Ok(Handshake {
         protocol: Protocol::V1Alpha1,
         name: String::new(),
         version: text::clean(&found.version),
         capabilities: Capabilities::default(),
-        kinds: found.reconcilers.into_iter().map(served).collect::<Result<_>>()?,
+        kinds,
+        refused,
     })
 }
 
-fn served(found: wire::Reconciler) -> Result<Served> {
-    let mut served = Served::new(kind_of(found.r#for.as_ref())?);
+/// One kind of Discover's answer.
+pub(crate) fn served(found: wire::Reconciler) -> Result<Served> {
+    let kind = kind_of(found.r#for.as_ref())?;
+    let broken =
+        |error: Error| misbehaved(format!("what is said of {kind} makes no sense: {}", error.message));
+    declared(kind.clone(), found).map_err(broken)
+}
+
+/// What is said of `kind`.
+fn declared(kind: GroupVersionKind, found: wire::Reconciler) -> Result<Served> {
+    let mut served = Served::new(kind);
     served.owns = found.owns.iter().map(|it| kind_of(it.obj.as_ref())).collect::<Result<_>>()?;
     served.watches = found.watches.iter().map(|it| watched(it.obj.as_ref())).collect::<Result<_>>()?;
     served.concurrency = usize::try_from(found.max_concurrent).ok().filter(|it| *it > 0);

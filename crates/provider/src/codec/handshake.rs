@@ -1,6 +1,8 @@
 //! Handshakes.
 
-use super::{duration_from, duration_to, kind_from, kind_to, misbehaved};
+use concert_model::GroupVersionKind;
+
+use super::{duration_from, duration_to, kind_from, kind_to, misbehaved, readable};
 use crate::error::Error;
 use crate::handshake::{
     Action, Capabilities, ConfigKind, Handshake, Protocol, Reference, Served, WatchedKind,
@@ -34,9 +36,11 @@ pub(crate) fn handshake_to(shake: &Handshake, revision: u32) -> v1::HandshakeRes
     }
 }
 
-pub(crate) fn handshake_from(shake: v1::HandshakeResponse) -> Result<Handshake, Error> {
+/// A kind that cannot be read is left out, with a complaint; the others are as good as ever.
+pub(crate) fn handshake_from(shake: v1::HandshakeResponse) -> Handshake {
     let can = shake.capabilities.unwrap_or_default();
-    Ok(Handshake {
+    let (kinds, refused) = readable(shake.kinds.into_iter().map(served_from));
+    Handshake {
         protocol: Protocol::V1,
         name: text::clean(&shake.name),
         version: text::clean(&shake.version),
@@ -47,8 +51,9 @@ pub(crate) fn handshake_from(shake: v1::HandshakeResponse) -> Result<Handshake, 
             enumerate: can.enumerate,
             configure: can.configure,
         },
-        kinds: shake.kinds.into_iter().map(served_from).collect::<Result<_, _>>()?,
-    })
+        kinds,
+        refused,
+    }
 }
 
 fn served_to(served: &Served) -> v1::Kind {
@@ -84,16 +89,24 @@ fn served_to(served: &Served) -> v1::Kind {
 }
 
 fn served_from(kind: v1::Kind) -> Result<Served, Error> {
-    let name = kind_from(kind.kind)?;
+    let name = kind_from(kind.kind.clone())?;
+    let broken =
+        |error: Error| misbehaved(format!("what is said of {name} makes no sense: {}", error.message));
+    declared_from(name.clone(), kind).map_err(broken)
+}
+
+/// What is said of the kind `name`.
+fn declared_from(name: GroupVersionKind, kind: v1::Kind) -> Result<Served, Error> {
     let schema = match kind.schema.is_empty() {
         true => None,
         false => Some(
             serde_json::from_slice(&kind.schema)
-                .map_err(|e| misbehaved(format!("the schema of {name} is not JSON: {e}")))?,
+                .map_err(|e| misbehaved(format!("the schema is not JSON: {e}")))?,
         ),
     };
-    let policies: Vec<_> =
-        kind.policies.into_iter().map(|set| actions_from(&set.actions)).collect::<Result<_, _>>()?;
+    // A set with an action that we do not know is one that nobody here can ask for.
+    let is_limited = !kind.policies.is_empty();
+    let policies: Vec<_> = kind.policies.iter().filter_map(|set| actions_from(&set.actions)).collect();
     Ok(Served {
         kind: name,
         schema,
@@ -103,7 +116,7 @@ fn served_from(kind: v1::Kind) -> Result<Served, Error> {
         late_initialised: kind.late_initialised_fields,
         references: kind.references.into_iter().map(reference_from).collect::<Result<_, _>>()?,
         has_deterministic_names: kind.deterministic_names,
-        policies: Some(policies).filter(|it| !it.is_empty()),
+        policies: Some(policies).filter(|_| is_limited),
         concurrency: usize::try_from(kind.concurrency).ok().filter(|it| *it > 0),
         poll: positive(kind.poll_interval),
         timeout: positive(kind.call_timeout),
@@ -123,12 +136,10 @@ fn name_of(action: Action) -> &'static str {
     ACTIONS.iter().find(|(it, _)| *it == action).expect("every action is in the table").1
 }
 
-fn actions_from(names: &[String]) -> Result<Vec<Action>, Error> {
+/// None if one of them is not known.
+fn actions_from(names: &[String]) -> Option<Vec<Action>> {
     let find = |name: &String| ACTIONS.iter().find(|(_, it)| it == name).map(|(action, _)| *action);
-    names
-        .iter()
-        .map(|name| find(name).ok_or_else(|| misbehaved(format!("{name:?} is no management policy"))))
-        .collect()
+    names.iter().map(find).collect()
 }
 
 fn reference_to(it: &Reference) -> v1::FieldReference {
@@ -170,7 +181,6 @@ fn config_from(it: v1::ConfigurationKind) -> Result<ConfigKind, Error> {
 mod tests {
     use std::time::Duration;
 
-    use concert_model::GroupVersionKind;
     use prost::Message;
 
     use super::*;
@@ -199,13 +209,57 @@ mod tests {
             version: "1".into(),
             capabilities: Capabilities { plan: true, ..Default::default() },
             kinds: vec![served],
+            refused: Vec::new(),
         }
     }
 
     #[test]
     fn a_handshake_survives_the_wire() {
         let bytes = handshake_to(&full(), 1).encode_to_vec();
-        assert_eq!(handshake_from(v1::HandshakeResponse::decode(&*bytes).unwrap()).unwrap(), full());
+        assert_eq!(handshake_from(v1::HandshakeResponse::decode(&*bytes).unwrap()), full());
+    }
+
+    #[test]
+    fn a_kind_that_makes_no_sense_is_left_out_and_complained_of() {
+        let mut answer = handshake_to(&full(), 1);
+        let good = answer.kinds.remove(0);
+        let with = |change: fn(&mut v1::Kind)| {
+            let mut kind = good.clone();
+            change(&mut kind);
+            kind
+        };
+        answer.kinds = vec![
+            with(|it| it.kind = None),
+            with(|it| it.schema = "{".into()),
+            good.clone(),
+            with(|it| it.references[0].to = None),
+        ];
+        let read = handshake_from(answer);
+        assert_eq!(read.kinds, full().kinds);
+        assert_eq!(read.refused.len(), 3, "{:?}", read.refused);
+        assert_eq!(read.refused[0], "a kind is missing");
+        let told = "what is said of example.dev/v1, Kind=Bucket makes no sense: the schema is not JSON";
+        assert!(read.refused[1].starts_with(told), "{:?}", read.refused);
+        assert!(read.refused[2].ends_with("makes no sense: a kind is missing"), "{:?}", read.refused);
+    }
+
+    #[test]
+    fn complaints_are_bounded() {
+        let answer = v1::HandshakeResponse { kinds: vec![v1::Kind::default(); 1000], ..Default::default() };
+        let refused = handshake_from(answer).refused;
+        assert_eq!((refused.len(), &*refused[20]), (21, "980 more kinds make no sense"));
+    }
+
+    #[test]
+    fn policies_of_a_newer_peer_are_passed_over() {
+        let mut answer = handshake_to(&full(), 1);
+        answer.kinds[0].policies[0].actions.push("Adopt".to_owned());
+        let policies =
+            |answer: &v1::HandshakeResponse| handshake_from(answer.clone()).kinds[0].policies.clone();
+        assert_eq!(policies(&answer), Some(vec![vec![Action::All]]));
+        // Whoever supports none that we know does not support the usual ones instead.
+        answer.kinds[0].policies.remove(1);
+        assert_eq!(policies(&answer), Some(Vec::new()));
     }
 
     #[test]
@@ -213,11 +267,11 @@ mod tests {
         // From the future: field 1000, a string, that this release does not know.
         let mut bytes = handshake_to(&full(), 1).encode_to_vec();
         prost::encoding::string::encode(1000, &"new".to_owned(), &mut bytes);
-        assert_eq!(handshake_from(v1::HandshakeResponse::decode(&*bytes).unwrap()).unwrap(), full());
+        assert_eq!(handshake_from(v1::HandshakeResponse::decode(&*bytes).unwrap()), full());
         // From the past: nothing that is optional.
         let kind = v1::Kind { kind: Some(kind_to(&full().kinds[0].kind)), ..Default::default() };
         let old = v1::HandshakeResponse { kinds: vec![kind], ..Default::default() };
-        let old = handshake_from(old).unwrap();
+        let old = handshake_from(old);
         assert_eq!(old.kinds, [Served::new(full().kinds[0].kind.clone())]);
         assert_eq!(old.capabilities, Capabilities::default());
     }

@@ -24,12 +24,33 @@ pub(crate) use handshake::{handshake_from, handshake_to};
 
 use crate::details::Details;
 use crate::error::{Class, Error};
+use crate::handshake::Served;
 use crate::text;
 use crate::wire::v1;
 
 /// Broken rules of the protocol.
 pub(crate) fn misbehaved(what: impl AsRef<str>) -> Error {
     Error::new(Class::Misbehaved, text::clean(what.as_ref()))
+}
+
+/// Complaints about one handshake that are kept. More would only fill a status.
+const COMPLAINTS_MAX: usize = 20;
+
+/// The kinds that can be read, and what is wrong with the others: one that cannot is no reason to do without
+/// the rest.
+pub(crate) fn readable(kinds: impl IntoIterator<Item = Result<Served, Error>>) -> (Vec<Served>, Vec<String>) {
+    let (mut served, mut refused, mut more) = (Vec::new(), Vec::new(), 0);
+    for kind in kinds {
+        match kind {
+            Ok(kind) => served.push(kind),
+            Err(error) if refused.len() < COMPLAINTS_MAX => refused.push(error.message),
+            Err(_) => more += 1,
+        }
+    }
+    if more > 0 {
+        refused.push(format!("{more} more kinds make no sense"));
+    }
+    (served, refused)
 }
 
 /// An object as JSON text.

@@ -9,7 +9,7 @@ pub(crate) mod host;
 mod listen;
 mod peer;
 mod v1;
-mod v1alpha1;
+pub(crate) mod v1alpha1;
 
 use std::future::Future;
 use std::net::SocketAddr;

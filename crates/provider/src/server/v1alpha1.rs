@@ -67,7 +67,8 @@ impl ExternalService for Service {
     }
 }
 
-fn reconciler(served: &Served) -> wire::Reconciler {
+/// One kind of Discover's answer.
+pub(crate) fn reconciler(served: &Served) -> wire::Reconciler {
     let reference = |kind: &GroupVersionKind, name: &str, namespace: &str| reconciler::Reference {
         api_version: kind.api_version(),
         kind: kind.group_kind.kind.to_string(),

@@ -75,9 +75,7 @@ impl Controller {
         if config.providers.is_empty() {
             tracing::info!("no providers are configured: waiting for Provider objects");
         }
-        if let Some(folder) = &options.cert_dir {
-            provider::check_certificates(folder)?;
-        }
+        options.check_certificates()?;
         let dial = options.dial();
         let providers = config.providers.iter().enumerate();
         let declarations =
@@ -258,14 +256,7 @@ fn readiness(duty: &Reconciling, election: Option<&Watched<State>>) -> Readiness
 
 fn parts(options: &Options, opened: &Opened, tasks: &Tasks) -> Parts {
     let (clock, chance) = (options.clock.clone(), options.chance.fork());
-    let settings = Settings {
-        concurrency: options.concurrency,
-        poll: options.poll,
-        timeout: options.timeout,
-        restarts_on_disconnect: options.restarts_on_disconnect,
-        work: opened.work.clone(),
-        ..Settings::default()
-    };
+    let settings = Settings { work: opened.work.clone(), ..options.settings() };
     Parts {
         engine: Engine::new(opened.store.clone(), clock.clone(), chance.fork(), tasks.clone()),
         store: opened.store.clone(),

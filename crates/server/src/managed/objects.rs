@@ -1,7 +1,8 @@
 //! Providers that are declared as objects: `concert.dev/v1alpha1 Provider`.
 //!
 //! The same as in the configuration file, but added, changed and removed while the process runs. How
-//! a provider stands is written to its status when that changes, and not otherwise.
+//! a provider stands is written to its status when that changes, and not otherwise. What it was in charge of
+//! is read from there again when the process starts, since it may not answer then.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,14 +14,14 @@ use concert_controllers::managed::registry::{Declaration, Parts, Rank, Registry}
 use concert_engine::source::except_status;
 use concert_engine::{Controller, Failure, Objects, OnExit, Outcome, Reconciler, Request};
 use concert_model::condition::{self, Condition, Status};
-use concert_model::{Encoded, GroupKind, Object, ObjectKey};
-use concert_provider::{Handshake, Protocol};
+use concert_model::{Encoded, GroupKind, GroupVersionKind, Object, ObjectKey};
+use concert_provider::{Capabilities, Handshake, Protocol, Served};
 use concert_store::{By, Clock, Error, PageRequest, Query, Store};
 use serde_json::{Map, Value, json};
 use tracing::{info, warn};
 
 use super::config::ProviderConfig;
-use super::provider::{Dial, declaration};
+use super::provider::{Dial, declaration, warn_of_plain_text};
 use super::validate;
 
 /// The controller's name.
@@ -77,6 +78,11 @@ async fn gate(providers: Arc<Providers>, parts: &Parts) {
         // Definitions are watched anyway, so this is answered from memory.
         match parts.store.get(&key).await {
             Ok(found) if !is_running && is_established(&found.decode()) => {
+                if let Err(error) = providers.declare_all().await {
+                    warn!(%error, "cannot list Provider objects");
+                    parts.clock.sleep(LOOK).await;
+                    continue;
+                }
                 let controller = Controller::builder(CONTROLLER, providers.clone())
                     .objects(Objects::new(Query::all(kind())).changed(except_status))
                     .concurrency(4)
@@ -105,8 +111,8 @@ struct Providers {
     surroundings: Surroundings,
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
-    /// What was added for an object, by its name.
-    added: Mutex<BTreeMap<Arc<str>, ProviderConfig>>,
+    /// What was added for an object, by its name; none while what the object says now is refused.
+    added: Mutex<BTreeMap<Arc<str>, Option<ProviderConfig>>>,
 }
 
 /// Why a provider is not in the registry.
@@ -157,23 +163,57 @@ impl Providers {
         let config = match read(object) {
             Ok(config) => config,
             Err(message) => {
-                // What it was before holds no longer.
-                self.remove(&name).await;
+                self.suspend(&name, &message).await;
                 return Err(invalid(message));
             }
         };
-        if self.added().get(&name) == Some(&config) {
+        if self.added().get(&name).is_some_and(|it| it.as_ref() == Some(&config)) {
             return Ok(());
         }
-        self.remove(&name).await;
         let Surroundings { registry, dial, .. } = &self.surroundings;
-        let declaration = declared(object, &config, dial, &*self.clock).map_err(invalid)?;
+        let declaration = match declared(object, &config, dial, &*self.clock) {
+            Ok(declaration) => declaration,
+            Err(message) => {
+                self.suspend(&name, &message).await;
+                return Err(invalid(message));
+            }
+        };
         registry
-            .add(declaration)
+            .replace(declaration)
+            .await
             .map_err(|error| Refusal { reason: NAME_TAKEN, message: error.to_string() })?;
-        info!(provider = %name, "provider added");
-        self.added().insert(name, config);
+        warn_of_plain_text(std::iter::once(&config));
+        info!(provider = %name, "provider declared");
+        self.added().insert(name, Some(config));
         Ok(())
+    }
+
+    /// Declares all that there are, by rank: one that answers at once would otherwise be given what another
+    /// has been in charge of that is declared a moment later. What is wrong with one is said when it is
+    /// looked at.
+    async fn declare_all(&self) -> Result<(), Error> {
+        let page = self.store.list(&Query::all(kind()), &PageRequest::whole()).await?;
+        let mut objects: Vec<Object> = page.items.iter().map(Encoded::decode).collect();
+        objects.retain(|it| it.deleted_at().is_none());
+        objects.sort_by_key(|it| (it.created_at(), it.name().to_owned()));
+        for object in &objects {
+            if let Err(refusal) = self.declare(object).await {
+                warn!(provider = object.name(), why = %refusal.message, "a Provider object is refused");
+            }
+        }
+        Ok(())
+    }
+
+    /// What it was before holds no longer; what it made is still its own, so it stays in charge of its kinds.
+    async fn suspend(&self, name: &str, why: &str) {
+        let is_called = match self.added().get_mut(name) {
+            Some(config) => config.take().is_some(),
+            None => false,
+        };
+        if is_called {
+            self.surroundings.registry.suspend(name, why).await;
+            info!(provider = %name, "provider suspended");
+        }
     }
 
     async fn remove(&self, name: &str) {
@@ -229,7 +269,8 @@ impl Providers {
     /// The kinds that the provider is in charge of, as kubectl takes them.
     fn kinds(&self, name: &str, handshake: &Handshake) -> Vec<String> {
         let added = self.added();
-        let declared = added.get(name).map(|it| it.resource_types.as_slice()).unwrap_or_default();
+        let config = added.get(name).and_then(Option::as_ref);
+        let declared = config.map(|it| it.resource_types.as_slice()).unwrap_or_default();
         let declared = declared.iter().filter_map(|it| it.gvk().ok());
         let named = handshake.kinds.iter().map(|it| it.kind.clone());
         let kinds: BTreeSet<_> = declared.chain(named).map(|it| (it.group_kind, it.version)).collect();
@@ -238,7 +279,7 @@ impl Providers {
             charge.is_some_and(|(_, it)| matches!(it, Charge::Managed { provider, .. } if &*provider == name))
         };
         let kinds = kinds.into_iter().filter(|(kind, _)| is_ours(kind));
-        kinds.map(|(kind, version)| format!("{}.{version}.{}", kind.kind, kind.group)).collect()
+        kinds.map(|(kind, version)| written(&kind, &version)).collect()
     }
 
     /// Writes only what is new: a provider that stays as it is costs nothing.
@@ -256,7 +297,7 @@ impl Providers {
         self.store.update_status(object, &by).await.map(drop)
     }
 
-    fn added(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, ProviderConfig>> {
+    fn added(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Option<ProviderConfig>>> {
         self.added.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -294,7 +335,37 @@ fn declared(
     clock: &dyn Clock,
 ) -> Result<Declaration, String> {
     let since = object.created_at().unwrap_or_else(|| clock.now());
-    declaration(config, Rank::Declared(since), dial).map_err(|error| error.to_string())
+    let declaration = declaration(config, Rank::Declared(since), dial).map_err(|error| error.to_string())?;
+    Ok(Declaration { last: remembered(object).map(Arc::new), ..declaration })
+}
+
+/// What the status of an object remembers of its provider; none if that has never answered.
+fn remembered(object: &Object) -> Option<Handshake> {
+    let status = object.status();
+    let name = status["protocol"].as_str()?;
+    let protocol = [Protocol::V1Alpha1, Protocol::V1].into_iter().find(|it| protocol(*it) == name)?;
+    let kinds = status["kinds"].as_array().into_iter().flatten();
+    let kinds = kinds.filter_map(|it| Some(Served::new(kind_of(it.as_str()?)?)));
+    Some(Handshake {
+        protocol,
+        name: String::new(),
+        version: status["version"].as_str().unwrap_or_default().to_owned(),
+        capabilities: Capabilities::default(),
+        kinds: kinds.collect(),
+        refused: Vec::new(),
+    })
+}
+
+/// Reads what [`written`] made.
+fn kind_of(text: &str) -> Option<GroupVersionKind> {
+    let (kind, rest) = text.split_once('.')?;
+    let (version, group) = rest.split_once('.')?;
+    Some(GroupKind::new(group, kind).at_version(version))
+}
+
+/// A kind as kubectl takes it.
+fn written(kind: &GroupKind, version: &str) -> String {
+    format!("{}.{version}.{}", kind.kind, kind.group)
 }
 
 /// The configuration that an object stands for.
@@ -310,5 +381,29 @@ fn protocol(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::V1Alpha1 => "external.proto.v1alpha1",
         Protocol::V1 => "concert.provider.v1",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(status: Value) -> Object {
+        let mut object = Object::new(&kind().at_version("v1alpha1"), "", "p");
+        object.set("status", status);
+        object
+    }
+
+    #[test]
+    fn a_status_remembers_what_the_provider_was_in_charge_of() {
+        let bucket = GroupKind::new("example.com", "Bucket");
+        let kinds = json!([written(&bucket, "v1"), "nonsense"]);
+        let told = json!({"protocol": "concert.provider.v1", "version": "1.2", "kinds": kinds});
+        let found = remembered(&object(told)).unwrap();
+        assert_eq!((found.protocol, &*found.version), (Protocol::V1, "1.2"));
+        assert_eq!(found.kinds, [Served::new(bucket.at_version("v1"))]);
+        // Of one that has never answered nothing is known, which is not the same as that it serves nothing.
+        assert_eq!(remembered(&object(json!({}))), None);
+        assert_eq!(remembered(&object(json!({"protocol": "another"}))), None);
     }
 }

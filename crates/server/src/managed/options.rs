@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use concert_controllers::managed::registry::Settings;
 use concert_store::{Chance, Clock, Store, SystemClock, Work};
 use tracing::Dispatch;
 
 use crate::admin::Address;
 
+use super::error::Error;
 use super::provider::{self, Dial};
 use super::storage::Storage;
 
@@ -201,6 +203,22 @@ impl Options {
     pub fn with_logger(mut self, logger: impl Into<Dispatch>) -> Self {
         self.logger = Some(logger.into());
         self
+    }
+
+    /// What all controllers are told. Where their work is kept is not known here.
+    pub(super) fn settings(&self) -> Settings {
+        Settings {
+            concurrency: self.concurrency,
+            poll: self.poll,
+            timeout: self.timeout,
+            restarts_on_disconnect: self.restarts_on_disconnect,
+            ..Settings::default()
+        }
+    }
+
+    /// Refuses certificates that cannot be used.
+    pub(super) fn check_certificates(&self) -> Result<(), Error> {
+        self.cert_dir.as_deref().map_or(Ok(()), provider::check_certificates)
     }
 
     pub(super) fn dial(&self) -> Dial {

@@ -84,7 +84,8 @@ pub struct FieldChange {
     pub is_sensitive: bool,
 }
 
-/// Asks the providers about `objects`. Writes nothing and has nothing done.
+/// Asks the providers about `objects`, by the options under which they would be reconciled. Writes nothing and
+/// has nothing done.
 ///
 /// # Errors
 /// As [`Controller::start`](super::Controller::start). What goes wrong with one object is in its plan.
@@ -94,6 +95,7 @@ pub async fn plan(
     objects: Vec<Object>,
 ) -> Result<Vec<Planned>, Error> {
     config.check()?;
+    options.check_certificates()?;
     let tasks = Tasks::new(Arc::new(TokioSpawn::current()), options.clock.clone());
     let store = options.storage.open(&options.clock, &options.chance, &tasks).await?.store;
     let configurations = Configurations::new(store.clone(), options.clock.clone(), crate::config::variable);
@@ -101,6 +103,7 @@ pub async fn plan(
         store,
         clock: options.clock.clone(),
         configurations: Arc::new(configurations),
+        settings: options.settings(),
         connectors: BTreeMap::new(),
         claims: Claims::default(),
         concert: Cast::default(),
@@ -109,11 +112,12 @@ pub async fn plan(
     desk.read_definitions().await;
     let mut known = Vec::new();
     for declaration in desk.declarations(config, options).await? {
+        let last = declaration.last.filter(|_| declaration.kinds.is_empty());
         let state = match declaration.connector.handshake(&Call::within(TIMEOUT)).await {
             Ok(handshake) => State::Up { handshake: Arc::new(handshake), epoch: 1 },
             Err(error) => {
                 desk.down.push(format!("provider {}: {}", declaration.name, error.message));
-                State::Down { why: error.message, is_long: true, last: None }
+                State::Down { why: error.message, is_long: true, last }
             }
         };
         known.push((declaration.name.clone(), Known { wanted: declaration.kinds, state }));
@@ -133,6 +137,7 @@ struct Desk {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     configurations: Arc<Configurations>,
+    settings: Settings,
     connectors: BTreeMap<Arc<str>, Arc<dyn Connector>>,
     claims: Claims,
     /// Who plays for claims.
@@ -214,7 +219,7 @@ impl Desk {
         let asked = self
             .connectors
             .get(provider)
-            .and_then(|connector| Asked::new(charge, connector, &self.store, &self.configurations));
+            .and_then(|it| Asked::new(charge, it, &self.settings, &self.store, &self.configurations));
         asked.ok_or_else(|| format!("provider {provider} has not answered: {}", self.down.join("; ")))
     }
 }
@@ -232,7 +237,8 @@ impl Asking for Live {
     async fn one(&self, object: &Object) -> Option<Planned> {
         let kind = object.gvk().ok()?.group_kind;
         let (connector, charge) = self.registry.in_charge_of(&kind)?;
-        let answer = match Asked::new(&charge, &connector, &self.store, &self.configurations) {
+        let settings = self.registry.settings();
+        let answer = match Asked::new(&charge, &connector, settings, &self.store, &self.configurations) {
             Some(asked) => asked.ask(object, self.clock.now()).await,
             None => Err("its provider has not answered yet".to_owned()),
         };
@@ -250,12 +256,13 @@ impl Asked {
     fn new(
         charge: &Charge,
         connector: &Arc<dyn Connector>,
+        settings: &Settings,
         store: &Arc<dyn Store>,
         configurations: &Arc<Configurations>,
     ) -> Option<Self> {
         let Charge::Managed { served, handshake: Some(handshake), .. } = charge else { return None };
         Some(Self(Planner {
-            rules: rules(&Settings::default(), served, handshake),
+            rules: rules(settings, served, handshake),
             store: store.clone(),
             connector: connector.clone(),
             configurations: configurations.clone(),

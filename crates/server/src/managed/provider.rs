@@ -68,7 +68,7 @@ pub(crate) fn declaration(provider: &ProviderConfig, rank: Rank, dial: &Dial) ->
         provider: provider.rate_limit.map(RateLimit::budget),
         account: provider.account_rate_limit.map(RateLimit::budget),
     };
-    Ok(Declaration { name: provider.name.as_str().into(), connector, kinds, allowance, rank })
+    Ok(Declaration { name: provider.name.as_str().into(), connector, kinds, allowance, rank, last: None })
 }
 
 #[cfg(test)]

@@ -121,7 +121,7 @@ impl Hands {
 impl Duty for Hands {
     fn begin(&self, under: Authority) {
         let begun = match under {
-            Authority::Alone => self.start(None),
+            Authority::Alone | Authority::Term(_) => self.start(None),
             Authority::Seat(fence) => self.start(Some(fence)),
             Authority::Shared(shares) | Authority::Everywhere(shares) => {
                 self.share(&shares);

@@ -120,6 +120,7 @@ pub fn registry(parts: Parts, wire: &Wire) -> Registry {
         kinds: Vec::new(),
         allowance: Default::default(),
         rank: Rank::Configured(0),
+        last: None,
     };
     registry.add(declaration).expect("it is the only one");
     registry

@@ -19,6 +19,9 @@ use crate::unknown::UnknownFields;
 
 /// Whose fields they are where the caller does not say.
 const MANAGER: &str = "concert";
+
+/// Longest name of a field manager that a server takes.
+const MANAGER_BYTES_MAX: usize = 128;
 /// The server itself tries a patch five times; with many writers that is not enough.
 const PATCH_TRIES: usize = 16;
 
@@ -171,7 +174,7 @@ fn content_of(object: &Object) -> Content {
 
 /// As whom, and with which fate for unknown fields.
 pub(super) fn with_manner(address: Address, by: &By) -> Address {
-    let manager = if by.manager.is_empty() { MANAGER } else { &by.manager };
+    let manager = if by.manager.is_empty() { MANAGER } else { shortened(&by.manager) };
     let validation = match by.unknown_fields {
         UnknownFields::Drop => "Ignore",
         UnknownFields::Warn => "Warn",
@@ -179,6 +182,12 @@ pub(super) fn with_manner(address: Address, by: &By) -> Address {
     };
     let address = address.with("fieldManager", manager).with("fieldValidation", validation);
     if by.is_dry_run { address.with("dryRun", "All") } else { address }
+}
+
+/// A name that the server takes; kinds have longer ones. The end, which tells kinds of a group apart least, goes.
+fn shortened(manager: &str) -> &str {
+    let end = (0..=MANAGER_BYTES_MAX.min(manager.len())).rev().find(|it| manager.is_char_boundary(*it));
+    &manager[..end.unwrap_or_default()]
 }
 
 fn of_part(address: Address, part: Part) -> Address {
@@ -230,5 +239,18 @@ fn names_a_version(patch: &Patch) -> bool {
         Patch::Json(operations) => {
             operations.0.iter().any(|operation| *operation.path() == "/metadata/resourceVersion")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manager_is_called_by_what_fits() {
+        assert_eq!(shortened("managed/thing.example.com"), "managed/thing.example.com");
+        assert_eq!(shortened(&"a".repeat(300)).len(), MANAGER_BYTES_MAX);
+        // Between characters.
+        assert_eq!(shortened(&format!("{}é", "a".repeat(127))).len(), 127);
     }
 }

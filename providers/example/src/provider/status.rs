@@ -1,6 +1,7 @@
 //! What an object is told of its thing.
 
 use concert_model::{Timestamp, time};
+use concert_provider::conventions::detail;
 use concert_provider::{Delta, Details};
 use serde_json::{Map, Value, json};
 
@@ -19,9 +20,9 @@ pub(super) fn delta(thing: &Thing, spec: &Value, now: Timestamp) -> Delta {
 /// How to connect to a thing.
 pub(super) fn connection(thing: &Thing) -> Details {
     Details::new()
-        .with("endpoint", thing.endpoint())
-        .with("username", "admin")
-        .with("password", thing.password.as_str())
+        .with(detail::ENDPOINT, thing.endpoint())
+        .with(detail::USERNAME, "admin")
+        .with(detail::PASSWORD, thing.password.as_str())
 }
 
 /// Nothing in it moves while the thing stays as it is, so that looking again writes nothing.

@@ -55,6 +55,7 @@ impl Provider for Example {
                 configure: true,
             },
             kinds,
+            refused: Vec::new(),
         }
     }
 

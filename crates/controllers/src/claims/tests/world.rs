@@ -79,6 +79,7 @@ impl World {
                 kinds: Vec::new(),
                 allowance: Default::default(),
                 rank: Rank::Configured(0),
+                last: None,
             })
             .unwrap();
         let claims = registry::start(parts.clone()).unwrap();

@@ -17,7 +17,7 @@ use super::super::rest::AtRest;
 use super::super::roll::Roll;
 use super::super::run::Managed;
 use super::super::{BOOKKEEPING, CREATION_GRACE, TIMEOUT, predicate, usage};
-use super::claims::Charge;
+use super::claims::{Charge, Duty};
 use super::placeholder::Placeholder;
 use super::{CONCURRENCY, Registry, Settings, push};
 
@@ -48,6 +48,7 @@ impl Registry {
     /// Starts the controller of whoever is in charge.
     pub(super) async fn start_controller(&self, charge: Charge) -> Started {
         match charge {
+            Charge::Held(why) => Err(why),
             Charge::Config(config) => {
                 let parts = &self.0.parts;
                 let usage = config.usage.ok_or("nobody counts its users")?;
@@ -60,14 +61,22 @@ impl Registry {
                     usage::controller(store, clock, recorder, config.kind, usage, parts.authority.clone());
                 self.launch(controller)
             }
-            Charge::Managed { provider, served, handshake, .. } => {
+            Charge::Managed { provider, served, handshake, state } => {
                 let handshake = handshake.ok_or("the provider has not introduced itself")?;
-                self.start_managed(&provider, &served, &handshake).await
+                let is_back = matches!(state, Duty::Up(epoch) if epoch > 1);
+                self.start_managed(&provider, &served, &handshake, is_back).await
             }
         }
     }
 
-    async fn start_managed(&self, provider: &str, served: &Served, handshake: &Handshake) -> Started {
+    /// `is_back`: the provider has introduced itself before.
+    async fn start_managed(
+        &self,
+        provider: &str,
+        served: &Served,
+        handshake: &Handshake,
+        is_back: bool,
+    ) -> Started {
         let connector = {
             let desk = self.lock();
             let found = desk.providers.iter().find(|(name, _)| **name == *provider);
@@ -94,6 +103,7 @@ impl Registry {
             at_rest: AtRest::default(),
             mentions: mentions.clone(),
             roll: Roll::default(),
+            term: parts.authority.term(),
             unsent: Mutex::default(),
         });
         let kind = served.kind.group_kind.clone();
@@ -121,6 +131,7 @@ impl Registry {
                 connector,
                 kind: served.kind.clone(),
                 handle: launched.handle.clone(),
+                is_back,
                 store: parts.store.clone(),
                 clock: parts.clock.clone(),
                 chance: parts.chance.fork(),

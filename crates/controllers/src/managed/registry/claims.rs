@@ -45,6 +45,16 @@ pub enum State {
     },
 }
 
+impl State {
+    /// What it said of itself when it was last heard of.
+    pub fn last(&self) -> Option<&Arc<Handshake>> {
+        match self {
+            Self::Up { handshake, .. } => Some(handshake),
+            Self::Down { last, .. } => last.as_ref(),
+        }
+    }
+}
+
 /// Who is in charge of a kind.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Charge {
@@ -61,6 +71,8 @@ pub enum Charge {
     },
     /// Nobody but ourselves: it counts who uses it.
     Config(ConfigKind),
+    /// Nobody yet, for this reason: a provider that comes first has not said whether it serves the kind.
+    Held(String),
 }
 
 /// Whether a provider can be asked.
@@ -96,24 +108,39 @@ pub struct Complaint {
 }
 
 /// Deals the kinds out to providers, which come by rank. The first who asks for a kind keeps it.
+///
+/// While one that serves whatever it names has never answered, what others after it only discovered is
+/// nobody's: it may have made what is there, and whoever looks for that elsewhere makes it again. Once it is
+/// down for long the others are no longer held up.
 pub fn claims<'a>(providers: impl Iterator<Item = (&'a Arc<str>, &'a Known)>) -> Claims {
     let mut claims = Claims::default();
     let mut configs = Vec::new();
+    let mut awaited: Option<&Arc<str>> = None;
     for (name, known) in providers {
-        let (handshake, duty) = match &known.state {
-            State::Up { handshake, epoch } => (Some(handshake), Duty::Up(*epoch)),
-            State::Down { why, is_long, last } => {
-                (last.as_ref(), Duty::Down { why: why.clone(), is_long: *is_long })
-            }
+        let handshake = known.state.last();
+        let duty = match &known.state {
+            State::Up { epoch, .. } => Duty::Up(*epoch),
+            State::Down { why, is_long, .. } => Duty::Down { why: why.clone(), is_long: *is_long },
         };
+        let refused = handshake.map(|it| it.refused.as_slice()).unwrap_or_default();
+        claims.problems.extend(refused.iter().map(|why| {
+            let why = format!("provider {name} names a kind that cannot be served: {why}");
+            Complaint { provider: name.clone(), why }
+        }));
+        let discovers = known.wanted.is_empty();
         for served in kinds_of(name, &known.wanted, handshake, &mut claims.problems) {
             configs.extend(served.configs.iter().cloned());
             let kind = served.kind.group_kind.clone();
-            let charge = Charge::Managed {
-                provider: name.clone(),
-                state: duty.clone(),
-                served: Box::new(served),
-                handshake: handshake.cloned(),
+            let charge = match awaited.filter(|_| discovers) {
+                Some(first) => Charge::Held(format!(
+                    "provider {name} serves it, but provider {first} comes first and has not answered yet"
+                )),
+                None => Charge::Managed {
+                    provider: name.clone(),
+                    state: duty.clone(),
+                    served: Box::new(served),
+                    handshake: handshake.cloned(),
+                },
             };
             match claims.kinds.get(&kind) {
                 None => drop(claims.kinds.insert(kind, charge)),
@@ -123,8 +150,11 @@ pub fn claims<'a>(providers: impl Iterator<Item = (&'a Arc<str>, &'a Known)>) ->
                     );
                     claims.problems.push(Complaint { provider: name.clone(), why });
                 }
-                Some(Charge::Config(_)) => {}
+                Some(Charge::Config(_) | Charge::Held(_)) => {}
             }
+        }
+        if discovers && matches!(known.state, State::Down { is_long: false, last: None, .. }) {
+            awaited = awaited.or(Some(name));
         }
     }
     for config in configs.into_iter().filter(|it| it.usage.is_some()) {
@@ -187,6 +217,7 @@ mod tests {
             version: "1".into(),
             capabilities: Capabilities::default(),
             kinds: kinds.iter().map(|it| Served::new(kind(it))).collect(),
+            refused: Vec::new(),
         };
         Known { wanted, state: State::Up { handshake: Arc::new(handshake), epoch: 1 } }
     }
@@ -233,6 +264,58 @@ mod tests {
         let claims = deal(&[("a", Known { wanted: vec![wanted("A")], state })]);
         let charge = &claims.kinds[&kind("A").group_kind];
         assert!(matches!(charge, Charge::Managed { state: Duty::Down { is_long: true, .. }, .. }));
+    }
+
+    /// One that does not answer and serves whatever it names, of which this is known.
+    fn down(is_long: bool, last: Option<&Known>) -> Known {
+        let last = last.and_then(|it| it.state.last().cloned());
+        Known { wanted: vec![], state: State::Down { why: "refused".into(), is_long, last } }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_complained_of_and_the_rest_is_served() {
+        let mut known = up(Protocol::V1, &["A"], vec![]);
+        if let State::Up { handshake, .. } = &mut known.state {
+            Arc::make_mut(handshake).refused = vec!["a kind is missing".into()];
+        }
+        let dealt = deal(&[("a", known)]);
+        assert_eq!(names(&dealt), ["A"]);
+        let why = "provider a names a kind that cannot be served: a kind is missing".to_owned();
+        assert_eq!(dealt.problems, [Complaint { provider: "a".into(), why }]);
+    }
+
+    #[test]
+    fn what_others_discovered_waits_for_who_comes_first_and_has_never_answered() {
+        let b = up(Protocol::V1, &["A"], vec![]);
+        let why = "provider b serves it, but provider a comes first and has not answered yet".to_owned();
+        let held = deal(&[("a", down(false, None)), ("b", b.clone())]);
+        assert_eq!(held.kinds[&kind("A").group_kind], Charge::Held(why));
+        assert!(held.problems.is_empty());
+        // It is no longer waited for, or it does not come first, or somebody said who is to have the kind.
+        for providers in [
+            [("a", down(true, None)), ("b", b.clone())],
+            [("b", b.clone()), ("c", down(false, None))],
+            [("a", down(false, None)), ("b", up(Protocol::V1, &["A"], vec![wanted("A")]))],
+            [("a", Known { wanted: vec![wanted("Z")], ..down(false, None) }), ("b", b)],
+        ] {
+            let dealt = deal(&providers);
+            let charge = &dealt.kinds[&kind("A").group_kind];
+            assert!(matches!(charge, Charge::Managed { provider, .. } if &**provider == "b"), "{charge:?}");
+        }
+    }
+
+    #[test]
+    fn who_does_not_answer_stays_in_charge_of_what_it_served_when_last_heard_of() {
+        let b = up(Protocol::V1, &["A", "B"], vec![]);
+        for is_long in [false, true] {
+            let a = down(is_long, Some(&up(Protocol::V1, &["A"], vec![])));
+            let dealt = deal(&[("a", a), ("b", b.clone())]);
+            let provider_of = |name: &str| match &dealt.kinds[&kind(name).group_kind] {
+                Charge::Managed { provider, .. } => provider.to_string(),
+                other => panic!("{other:?}"),
+            };
+            assert_eq!((provider_of("A"), provider_of("B")), ("a".to_owned(), "b".to_owned()));
+        }
     }
 
     #[test]

@@ -64,6 +64,7 @@ pub fn want(definition: &Definition, charge: Option<&Charge>, had_provider: bool
         None if had_provider => Want::Placeholder(format!("no provider serves {kind} any more")),
         None => Want::Nothing(String::new()),
         Some(Charge::Config(_)) => Want::Config,
+        Some(Charge::Held(why)) => Want::Nothing(why.clone()),
         Some(Charge::Managed { provider, state, served, .. }) => {
             let version = &*served.kind.version;
             match definition.versions.iter().find(|(name, _)| name == version) {
@@ -126,6 +127,12 @@ mod tests {
         assert!(why.contains("no status subresource"), "{why}");
         let Want::Nothing(why) = want(&definition(true, true), Some(&up("v0")), false) else { panic!() };
         assert!(why.contains("does not serve v0"), "{why}");
+    }
+
+    #[test]
+    fn what_is_held_is_nobodys_and_objects_are_not_told_otherwise() {
+        let held = Charge::Held("wait".into());
+        assert_eq!(want(&definition(true, true), Some(&held), true), Want::Nothing("wait".into()));
     }
 
     #[test]

@@ -109,13 +109,10 @@ impl Registry {
         });
     }
 
-    /// A provider does not answer.
-    fn went(&self, name: &str, why: &str, is_long: bool) {
+    /// A provider does not answer, or is not to be called.
+    pub(super) fn went(&self, name: &str, why: &str, is_long: bool) {
         self.change(name, |provider| {
-            let last = match &provider.known.state {
-                State::Up { handshake, .. } => Some(handshake.clone()),
-                State::Down { last, .. } => last.clone(),
-            };
+            let last = provider.known.state.last().cloned();
             provider.known.state = State::Down { why: why.to_owned(), is_long, last };
         });
     }

@@ -12,6 +12,7 @@ pub mod gate;
 mod life;
 mod placeholder;
 mod push;
+mod roster;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -117,10 +118,14 @@ pub struct Declaration {
     pub allowance: Allowance,
     /// Where it stands among the others.
     pub rank: Rank,
+    /// What it said when it was last heard of, as far as whoever declares it remembers. Until it answers it
+    /// is in charge of that, unless it is declared for certain kinds.
+    pub last: Option<Arc<Handshake>>,
 }
 
 /// Which of two providers keeps a kind that both claim: the lesser. It depends on what was declared and not
-/// on who was heard of first, so that a restart changes nothing.
+/// on who was heard of first. A restart changes nothing as long as it is known what the lesser claims: it is
+/// declared for it, it answers, or it is remembered.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rank {
     /// The configuration names it, in this place.
@@ -235,57 +240,6 @@ impl Registry {
         registry
     }
 
-    /// Adds a provider and connects to it.
-    ///
-    /// # Errors
-    /// [`TakenError`].
-    pub fn add(&self, declaration: Declaration) -> Result<(), TakenError> {
-        let name = declaration.name.clone();
-        let tasks = self.0.tasks.group();
-        let Parts { clock, authority, .. } = &self.0.parts;
-        let connector = declaration.allowance.meter(&name, declaration.connector, clock, authority);
-        {
-            let mut desk = self.lock();
-            if desk.providers.iter().any(|(it, _)| *it == name) {
-                return Err(TakenError(name));
-            }
-            let state = State::Down { why: "it has not answered yet".into(), is_long: false, last: None };
-            let known = Known { wanted: declaration.kinds, state };
-            let (tasks, rank) = (tasks.clone(), declaration.rank);
-            let place = desk.providers.partition_point(|(other, it)| (&it.rank, other) < (&rank, &name));
-            let provider =
-                Provider { known, connector: connector.clone(), tasks, epochs: 0, rank, outage: None };
-            desk.providers.insert(place, (name.clone(), provider));
-        }
-        self.deal();
-        life::start(self, name, connector, &tasks);
-        Ok(())
-    }
-
-    /// Removes a provider, which is not called any more afterwards. Objects that are left say that nobody
-    /// serves them.
-    pub async fn remove(&self, name: &str) {
-        let removed = {
-            let mut desk = self.lock();
-            let place = desk.providers.iter().position(|(it, _)| **it == *name);
-            place.map(|place| desk.providers.remove(place).1)
-        };
-        if let Some(provider) = removed {
-            provider.tasks.stop(PATIENCE).await;
-            // What runs for it is stopped here: whoever looks at the definitions does so only later.
-            let is_its =
-                |it: &Running| matches!(&it.want, Want::Managed { provider, .. } if provider == name);
-            let keys: Vec<ObjectKey> = {
-                let desk = self.lock();
-                desk.running.iter().filter(|(_, it)| is_its(it)).map(|(key, _)| key.clone()).collect()
-            };
-            for key in keys {
-                self.stop_running(&key).await;
-            }
-            self.deal();
-        }
-    }
-
     /// What a provider said of itself, if it is up; why not, if it is down.
     pub fn provider(&self, name: &str) -> Option<Result<Arc<Handshake>, String>> {
         let desk = self.lock();
@@ -321,6 +275,10 @@ impl Registry {
         let conflicts = desk.claims.problems.iter();
         problems.extend(conflicts.map(|it| Problem { subject: "providers".into(), why: it.why.clone() }));
         for (kind, charge) in &desk.claims.kinds {
+            if let Charge::Held(why) = charge {
+                problems.push(Problem { subject: kind.to_string(), why: why.clone() });
+                continue;
+            }
             let why = match (desk.definitions.get(kind), desk.idle.get(kind)) {
                 (None, _) => "there is no definition of it".to_owned(),
                 (_, Some(why)) => why.clone(),
@@ -337,6 +295,11 @@ impl Registry {
             }
         }
         problems
+    }
+
+    /// What people have set.
+    pub fn settings(&self) -> &Settings {
+        &self.0.parts.settings
     }
 
     /// The names of the controllers that run.

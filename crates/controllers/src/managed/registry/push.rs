@@ -1,11 +1,14 @@
 //! Changes that a provider pushes wake the objects concerned at once.
+//!
+//! What was to be pushed while nobody listened is told to nobody. So after a gap everything is looked at once,
+//! as if it were time for a poll.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use concert_engine::{Backoff, Handle, Lane, OnExit, Tasks};
 use concert_model::{GroupVersionKind, ObjectKey};
-use concert_provider::{Class, Connector, Moved};
+use concert_provider::{Changes, Class, Connector, Moved};
 use concert_store::{Chance, Clock, PageRequest, Query, Store};
 use futures_util::StreamExt;
 use tracing::{debug, warn};
@@ -15,6 +18,9 @@ use super::super::vocabulary::annotation;
 /// Between tries to listen.
 const RETRY: Backoff = Backoff { base: Duration::from_millis(250), cap: Duration::from_secs(30) };
 
+/// A stream that has not ended after so long has begun. Servers need not say so before the first change.
+const LASTING: Duration = Duration::from_secs(1);
+
 /// Objects looked at in one go when only an external name is known.
 const PAGE: usize = 500;
 
@@ -23,6 +29,8 @@ pub(super) struct Pushing {
     pub connector: Arc<dyn Connector>,
     pub kind: GroupVersionKind,
     pub handle: Handle,
+    /// Whether somebody has listened to this provider before, until its connection was lost.
+    pub is_back: bool,
     pub store: Arc<dyn Store>,
     pub clock: Arc<dyn Clock>,
     pub chance: Chance,
@@ -42,20 +50,10 @@ pub(super) fn start(pushing: Pushing, tasks: &Tasks) {
 
 impl Pushing {
     async fn listen(&self) {
-        let mut failures = 0;
+        let (mut failures, mut has_gap) = (0, self.is_back);
         loop {
             match self.connector.watch(&self.kind).await {
-                Ok(mut changes) => {
-                    while let Some(change) = changes.next().await {
-                        match change {
-                            Ok(moved) => {
-                                failures = 0;
-                                self.wake(&moved).await;
-                            }
-                            Err(error) => debug!(kind = %self.kind, %error, "pushed changes end"),
-                        }
-                    }
-                }
+                Ok(changes) => self.follow(changes, &mut failures, &mut has_gap).await,
                 Err(error) if error.class == Class::NotServed => {
                     debug!(kind = %self.kind, "changes are not pushed");
                     return;
@@ -64,6 +62,46 @@ impl Pushing {
             }
             failures += 1;
             self.clock.sleep(RETRY.delay(failures, &self.chance)).await;
+        }
+    }
+
+    /// Wakes what one stream tells of, until it ends. `has_gap`: another one has ended before it; cleared once
+    /// everything was looked at, and set when this one ends that had begun.
+    async fn follow(&self, mut changes: Changes, failures: &mut u32, has_gap: &mut bool) {
+        let mut lasting = self.clock.sleep(LASTING);
+        let mut has_begun = false;
+        loop {
+            let change = tokio::select! {
+                biased;
+                change = changes.next() => Some(change),
+                () = &mut lasting, if !has_begun => None,
+            };
+            if !has_begun && !matches!(change, Some(None | Some(Err(_)))) {
+                has_begun = true;
+                if std::mem::take(has_gap) {
+                    self.wake_all().await;
+                }
+            }
+            match change {
+                // It lasts.
+                None => {}
+                Some(None) => break,
+                Some(Some(Ok(moved))) => {
+                    *failures = 0;
+                    self.wake(&moved).await;
+                }
+                Some(Some(Err(error))) => debug!(kind = %self.kind, %error, "pushed changes end"),
+            }
+        }
+        *has_gap |= has_begun;
+    }
+
+    /// Looks at all objects, behind whatever is more urgent.
+    async fn wake_all(&self) {
+        // Before, those that are at rest are not known yet, and would stay so until their poll.
+        self.handle.ready().await;
+        for state in self.handle.states() {
+            self.handle.wake(&state.key, Lane::Poll, "external", Duration::ZERO);
         }
     }
 

@@ -10,7 +10,8 @@ use concert_controllers::managed::registry::{
     CONCURRENCY, Declaration, Parts, Problem, Rank, Registry, Settings,
 };
 use concert_controllers::managed::vocabulary::FINALIZER;
-use concert_engine::{Engine, Tasks, TokioSpawn};
+use concert_engine::controller::{ItemState, Phase};
+use concert_engine::{Engine, Lane, Tasks, TokioSpawn};
 use concert_model::{Encoded, FieldSelector, GroupKind, Object, ObjectKey, Patch, Timestamp};
 use concert_provider::{Served, WatchedKind};
 use concert_store::conformance::next;
@@ -42,6 +43,12 @@ struct Town {
 struct Inhabitant {
     provider: Arc<Scripted>,
     line: Arc<Line>,
+}
+
+/// A provider at the end of this line, for whatever it serves.
+fn declared(name: &str, line: Arc<Line>, rank: Rank) -> Declaration {
+    let (kinds, allowance) = (Vec::new(), Default::default());
+    Declaration { name: name.into(), connector: line, kinds, allowance, rank, last: None }
 }
 
 impl Town {
@@ -114,14 +121,7 @@ impl Town {
 
     /// Adds a provider that there is.
     fn welcome(&self, name: &str, settler: &Inhabitant, rank: Rank) {
-        let declaration = Declaration {
-            name: name.into(),
-            connector: settler.line.clone(),
-            kinds: Vec::new(),
-            allowance: Default::default(),
-            rank,
-        };
-        self.registry.add(declaration).unwrap();
+        self.registry.add(declared(name, settler.line.clone(), rank)).unwrap();
     }
 
     /// Waits until so many objects of a kind are there, ready and synced, by the numbers.
@@ -159,6 +159,13 @@ impl Town {
     async fn has_problem(&self, subject: &str, why: &str) {
         let is_it = |it: &Problem| it.subject.contains(subject) && it.why.contains(why);
         until(async || self.registry.problems().iter().any(is_it)).await;
+    }
+
+    /// Waits until nothing is due for an object but its poll, some time.
+    async fn is_at_rest(&self, kind: &str, key: &ObjectKey) {
+        let is_resting = |it: &ItemState| it.lane == Some(Lane::Poll) && matches!(it.phase, Phase::DueAt(_));
+        let state = || self.parts.engine.state(&self.controller(kind), key);
+        until(async || state().as_ref().is_some_and(is_resting)).await;
     }
 
     async fn has_no_problems(&self) {
@@ -290,6 +297,57 @@ pub async fn a_kind_that_two_providers_claim_does_not_depend_on_who_was_heard_fi
     town.leave().await;
 }
 
+pub async fn a_provider_that_is_declared_anew_keeps_its_kinds(subject: &Subject) {
+    let town = Town::new(subject).await;
+    let first = town.settle("first", &["Shared"], None);
+    until(async || matches!(town.registry.provider("first"), Some(Ok(_)))).await;
+    let second = town.settle("second", &["Shared"], None);
+    let why = format!("Shared.{} is served by the providers first and second: first keeps it", town.group);
+    town.has_problem("providers", &why).await;
+    town.define("Shared").await;
+    let key = town.declare("Shared", "a").await;
+    town.is_ready(&key).await;
+    // It moves to where nobody answers yet.
+    let line = Arc::new(Line::new(first.provider.clone()));
+    line.cut(Some("moving"));
+    town.registry.replace(declared("first", line.clone(), Rank::Configured(0))).await.unwrap();
+    assert_eq!(town.registry.complaints("second"), [why.as_str()]);
+    assert!(town.registry.controllers().is_empty());
+    town.has_problem("provider first", "moving").await;
+    let other = town.declare("Shared", "b").await;
+    line.cut(None);
+    town.is_ready(&other).await;
+    // What it is declared for now makes no sense: its objects say so, and nobody else looks at them.
+    town.registry.suspend("first", "spec.endpoint: must be set").await;
+    assert_eq!(town.registry.complaints("second"), [why.as_str()]);
+    let told =
+        "Synced=False/ReconcileError@1: connect failed: provider first cannot be reached: spec.endpoint";
+    town.says(&key, told).await;
+    town.registry.replace(declared("first", line, Rank::Configured(0))).await.unwrap();
+    town.says(&key, "Synced=True").await;
+    assert!(second.provider.take_asked().is_empty());
+    assert_eq!((first.provider.things().len(), second.provider.things().len()), (2, 0));
+    // An object never takes the place of what the configuration names.
+    let object = Rank::Declared(Timestamp::from_second(10).unwrap());
+    assert!(town.registry.replace(declared("first", second.line.clone(), object)).await.is_err());
+    town.leave().await;
+}
+
+pub async fn a_kind_waits_for_a_provider_that_comes_first_and_has_not_answered(subject: &Subject) {
+    let town = Town::new(subject).await;
+    let first = town.settle("first", &["Shared"], Some("starting"));
+    let second = town.settle("second", &["Shared"], None);
+    town.define("Shared").await;
+    let key = town.declare("Shared", "a").await;
+    let why = "provider second serves it, but provider first comes first and has not answered yet";
+    town.has_problem("Shared.", why).await;
+    first.line.cut(None);
+    town.is_ready(&key).await;
+    assert!(second.provider.take_asked().is_empty());
+    assert_eq!(first.provider.things().len(), 1);
+    town.leave().await;
+}
+
 pub async fn a_definition_without_status_is_a_problem_of_its_own(subject: &Subject) {
     let town = Town::new(subject).await;
     town.settle("p", &["Mute", "Fine"], None);
@@ -380,6 +438,38 @@ pub async fn what_is_at_rest_counts_before_anybody_looks_at_it(subject: &Subject
     // What goes no longer counts, although nobody had looked at it.
     town.store.delete(&keys[0], &Delete::default(), &user()).await.unwrap();
     town.counts("Counted", 1).await;
+    town.leave().await;
+}
+
+pub async fn what_was_to_be_pushed_while_nobody_listened_is_found(subject: &Subject) {
+    let hourly = Settings { poll: Some(Duration::from_secs(3600)), ..Settings::default() };
+    let town = Town::with(subject, hourly).await;
+    let provider = Arc::new(Scripted::pushing(vec![Served::new(town.kind("Pushed").at_version("v1"))]));
+    let settler = Inhabitant { line: Arc::new(Line::new(provider.clone())), provider };
+    town.welcome("p", &settler, Rank::Configured(0));
+    town.define("Pushed").await;
+    let key = town.declare("Pushed", "a").await;
+    town.is_ready(&key).await;
+    let mended = async || {
+        until(async || settler.provider.things()["thing-1"] == json!({"size": 1})).await;
+        town.is_at_rest("pushed", &key).await;
+        until(async || settler.provider.listeners() == 1).await;
+    };
+    mended().await;
+    settler.provider.put("thing-1", json!({"size": 9}));
+    settler.provider.push(&town.kind("Pushed").at_version("v1"), "thing-1");
+    mended().await;
+    // Only the stream breaks.
+    settler.provider.put("thing-1", json!({"size": 9}));
+    settler.provider.hang_up();
+    mended().await;
+    // The provider restarts.
+    settler.line.cut(Some("restarting"));
+    until(async || town.registry.controllers().is_empty()).await;
+    settler.provider.hang_up();
+    settler.provider.put("thing-1", json!({"size": 9}));
+    settler.line.cut(None);
+    mended().await;
     town.leave().await;
 }
 

@@ -6,6 +6,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Dispatch, Event, Metadata, Subscriber};
 
+use super::objects::{declare, define_providers};
 use super::*;
 use crate::managed::Controller;
 
@@ -70,4 +71,21 @@ async fn each_reconciler_logs_to_the_place_it_was_given() {
     assert!(heard[0].has("stopped") && !heard[1].has("stopped"));
     second.stop().await;
     assert!(heard[1].has("stopped"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_object_is_warned_of_like_the_configuration_if_its_provider_is_spoken_to_in_clear() {
+    const WARNING: &str = "no TLS: what is sent to these providers can be read on the way";
+    let (store, cloud, heard) = (store(), Cloud::default(), Heard::default());
+    define_providers(&store).await;
+    let options = options(&store, &cloud).with_leader_election(false);
+    let options = options.with_logger(Dispatch::new(heard.clone()));
+    let nobody = ControllerConfig { providers: Vec::new() };
+    let running = Controller::new(nobody, options).start().await.unwrap();
+    declare(&store, "private", json!({"endpoint": "unix:/run/p.sock"})).await;
+    until("the private one is declared", async || heard.has("provider declared")).await;
+    assert!(!heard.has(WARNING));
+    declare(&store, "plain", json!({"endpoint": "b:1"})).await;
+    until("the plain one is warned of", async || heard.has(WARNING)).await;
+    running.stop().await;
 }

@@ -64,6 +64,7 @@ impl Connector for Way {
             version: "1.2.3".into(),
             capabilities: Capabilities::default(),
             kinds: vec![Served::new(bucket())],
+            refused: Vec::new(),
         })
     }
 
@@ -71,9 +72,9 @@ impl Connector for Way {
         &self,
         _: &Object,
         _: Option<&Arc<Configuration>>,
-        _: &Call,
+        call: &Call,
     ) -> Result<Box<dyn External>, Error> {
-        Err(Error::new(Class::Unreachable, "nobody is there"))
+        Err(Error::new(Class::Unreachable, format!("nobody was there within {:?}", call.timeout)))
     }
 
     async fn watch(&self, _: &GroupVersionKind) -> Result<Changes, Error> {
