@@ -227,6 +227,7 @@ macro_rules! core_suite {
                     may_have_several_versions_of_one_object,
                     that_are_wrong_are_refused_by_field,
                     with_schemas_that_are_not_structural_are_refused,
+                    with_selectable_fields_that_are_not_there_are_refused,
                     are_named_after_what_they_define,
                     cannot_change_who_they_define,
                     keep_versions_that_objects_are_stored_in,
@@ -324,6 +325,8 @@ macro_rules! core_suite {
                     fields_are_dropped_in_silence,
                     fields_are_warned_about_when_asked,
                     fields_are_refused_when_asked,
+                    fields_inside_built_in_kinds_are_refused_when_asked,
+                    fields_of_whole_definitions_are_not_refused,
                     fields_that_are_known_are_not_refused,
                     fields_of_patches_are_refused_when_asked,
                 ]
