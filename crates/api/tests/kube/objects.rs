@@ -28,6 +28,25 @@ async fn another_version_shows_the_same_object() {
 }
 
 #[tokio::test]
+async fn a_read_is_not_older_than_asked() {
+    let stage = Stage::new().await;
+    let created = stage.create("a").await;
+    let version = created["metadata"]["resourceVersion"].as_str().unwrap();
+    for at in ["", "0", version] {
+        let path = format!("{WIDGETS}/a?resourceVersion={at}");
+        assert_eq!(stage.get(&path).await.expect(200), created, "{at}");
+    }
+    for name in ["a", "none"] {
+        let future = stage.get(&format!("{WIDGETS}/{name}?resourceVersion=999999")).await.expect(504);
+        assert_eq!(future["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
+    }
+    for odd in ["x", "-1", "01", "1.0"] {
+        let refused = stage.get(&format!("{WIDGETS}/a?resourceVersion={odd}")).await;
+        assert_eq!(refused.refusal().0, 400, "{odd}");
+    }
+}
+
+#[tokio::test]
 async fn an_object_may_be_written_in_yaml() {
     let stage = Stage::new().await;
     let yaml = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: a\nspec:\n  size: 3\n";

@@ -114,6 +114,7 @@ macro_rules! core_suite {
                     without_finalizers_is_at_once,
                     with_finalizers_sets_a_deletion_time,
                     asked_for_again_changes_nothing,
+                    asked_for_again_can_change_the_policy,
                     ends_with_the_last_finalizer,
                     is_not_what_taking_finalizers_means,
                     lets_nobody_add_finalizers,
