@@ -17,6 +17,7 @@ mod manifests;
 mod plan;
 mod print;
 mod reconciler;
+mod secret_file;
 mod signals;
 
 pub use cli::main as concert;

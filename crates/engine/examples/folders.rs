@@ -1,6 +1,6 @@
 //! A whole controller in one file: folders that are declared, made real, repaired and taken away.
 //!
-//! Run it with `make demo`. Everything happens in a temporary folder that is removed afterwards.
+//! Run it with `cargo run -p concert-engine --example folders`. Everything happens in a temporary folder that is removed afterwards.
 #![allow(clippy::print_stdout, reason = "it shows what happens")]
 
 use std::io::ErrorKind;

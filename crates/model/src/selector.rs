@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::field::{FieldError, FieldPath};
 use crate::name;
@@ -100,24 +100,27 @@ impl LabelSelector {
         for unknown in map.keys().filter(|k| !matches!(k.as_str(), "matchLabels" | "matchExpressions")) {
             errors.push(FieldError::forbidden(field.child(unknown), "unknown field"));
         }
-        for (key, wanted) in map.get("matchLabels").and_then(Value::as_object).into_iter().flatten() {
-            match wanted.as_str() {
-                Some(wanted) => requirements
-                    .push(Requirement { key: key.clone(), test: Test::In(vec![wanted.to_owned()]) }),
-                None => {
-                    let field = field.child("matchLabels").key(key);
-                    errors.push(FieldError::invalid(field, wanted, "must be a string"));
-                }
+        // What has the wrong type is not the same as what is absent: that would select everything.
+        match map.get("matchLabels") {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(labels)) => {
+                read_labels(&field.child("matchLabels"), labels, &mut requirements, &mut errors);
+            }
+            Some(other) => {
+                errors.push(FieldError::invalid(
+                    field.child("matchLabels"),
+                    other,
+                    "must be a map of strings",
+                ));
             }
         }
-        let expressions = map.get("matchExpressions").and_then(Value::as_array);
-        for (i, expression) in expressions.into_iter().flatten().enumerate() {
-            match parse_expression(expression) {
-                Ok(requirement) => requirements.push(requirement),
-                Err(detail) => {
-                    let field = field.child("matchExpressions").index(i);
-                    errors.push(FieldError::invalid(field, expression, detail));
-                }
+        match map.get("matchExpressions") {
+            None | Some(Value::Null) => {}
+            Some(Value::Array(list)) => {
+                read_expressions(&field.child("matchExpressions"), list, &mut requirements, &mut errors);
+            }
+            Some(other) => {
+                errors.push(FieldError::invalid(field.child("matchExpressions"), other, "must be a list"));
             }
         }
         for requirement in &requirements {
@@ -213,6 +216,36 @@ fn parse_requirement(part: &str) -> Result<Requirement, String> {
         };
     }
     requirement(part, Test::Exists)
+}
+
+fn read_labels(
+    field: &FieldPath,
+    labels: &Map<String, Value>,
+    requirements: &mut Vec<Requirement>,
+    errors: &mut Vec<FieldError>,
+) {
+    for (key, wanted) in labels {
+        match wanted.as_str() {
+            Some(wanted) => {
+                requirements.push(Requirement { key: key.clone(), test: Test::In(vec![wanted.to_owned()]) });
+            }
+            None => errors.push(FieldError::invalid(field.key(key), wanted, "must be a string")),
+        }
+    }
+}
+
+fn read_expressions(
+    field: &FieldPath,
+    list: &[Value],
+    requirements: &mut Vec<Requirement>,
+    errors: &mut Vec<FieldError>,
+) {
+    for (i, expression) in list.iter().enumerate() {
+        match parse_expression(expression) {
+            Ok(requirement) => requirements.push(requirement),
+            Err(detail) => errors.push(FieldError::invalid(field.index(i), expression, detail)),
+        }
+    }
 }
 
 fn parse_expression(expression: &Value) -> Result<Requirement, String> {
@@ -385,6 +418,21 @@ mod tests {
         let errors = LabelSelector::from_json(&FieldPath::new("s"), &bad).unwrap_err();
         let fields: Vec<_> = errors.iter().map(|e| e.field.as_str()).collect();
         assert_eq!(fields, ["s.matchLables", "s.matchExpressions[0]"]);
+    }
+
+    #[test]
+    fn what_has_the_wrong_type_does_not_select_everything() {
+        let parts = ["matchLabels", "matchExpressions"];
+        for wrong in [json!("app=web"), json!(7), json!(true), json!([["app", "web"]]), json!({"app": 7})] {
+            for part in parts {
+                let selector = json!({part: wrong});
+                let errors = LabelSelector::from_json(&FieldPath::new("s"), &selector).unwrap_err();
+                assert!(errors[0].field.as_str().starts_with(&format!("s.{part}")), "{selector}: {errors:?}");
+            }
+        }
+        for absent in [json!({}), json!({"matchLabels": null, "matchExpressions": null})] {
+            assert!(LabelSelector::from_json(&FieldPath::new("s"), &absent).unwrap().is_everything());
+        }
     }
 
     #[test]

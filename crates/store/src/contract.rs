@@ -112,6 +112,7 @@ pub trait Store: Send + Sync + 'static {
     /// - Without finalizers it is gone at once; with finalizers it gets a deletion time and its
     ///   generation rises by one, once.
     /// - [`Propagation::Foreground`] and [`Propagation::Orphan`] leave a finalizer for the collector.
+    ///   What is asked for again replaces what was, as long as the object is there.
     ///
     /// # Errors
     /// [`Error::NotFound`]; [`Error::Conflict`] when a precondition does not hold.
@@ -338,8 +339,10 @@ pub enum Part {
 /// What happens to the objects an object owns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Propagation {
-    /// They are collected after it is gone.
+    /// As its finalizers say, if one of the collector's is there; else as [`Propagation::Background`].
     #[default]
+    Unsaid,
+    /// They are collected after it is gone.
     Background,
     /// It goes after they are gone.
     Foreground,
@@ -351,7 +354,7 @@ impl Propagation {
     /// The finalizer that the collector removes when its part is done.
     pub fn finalizer(self) -> Option<&'static str> {
         match self {
-            Propagation::Background => None,
+            Propagation::Unsaid | Propagation::Background => None,
             Propagation::Foreground => Some("foregroundDeletion"),
             Propagation::Orphan => Some("orphan"),
         }

@@ -21,7 +21,7 @@ use super::path::{self, Address, Target};
 use super::watch::{self, Lines};
 use super::{change, list, objects, reviews, statics, token};
 use crate::audit::{Audit, Record};
-use crate::auth::{Access, Gate, User};
+use crate::auth::{Access, Gate, Refusal, User};
 use crate::error::{Error, Naming};
 use crate::listen::Peer;
 use crate::rest::{self, Door};
@@ -274,7 +274,13 @@ impl Inner {
             *name = only;
         }
         let allowed = self.gate.authorise(user, &access).await;
-        allowed.map_err(|refusal| Error::refused(refusal, Some(&naming)))?;
+        // An explanation is made for readers of the object: whoever is one may have it.
+        let is_reader = matches!(allowed, Err(Refusal::Forbidden(_)))
+            && (verb, address.subresource) == ("get", "explain")
+            && self.gate.authorise(user, &whole(access)).await.is_ok();
+        if !is_reader {
+            allowed.map_err(|refusal| Error::refused(refusal, Some(&naming)))?;
+        }
         Ok(verb)
     }
 
@@ -368,6 +374,16 @@ fn access<'a>(verb: &'a str, address: &'a Address<'a>) -> Access<'a> {
         // Who may do something in a namespace may do it to the namespace itself.
         namespace: address.namespace.as_deref().unwrap_or(if is_namespace { name } else { "" }),
         name,
+    }
+}
+
+/// The same about the whole object, and not a part of it.
+fn whole(access: Access<'_>) -> Access<'_> {
+    match access {
+        Access::Resource { verb, group, resource, namespace, name, .. } => {
+            Access::Resource { verb, group, resource, subresource: "", namespace, name }
+        }
+        path @ Access::Path { .. } => path,
     }
 }
 

@@ -7,17 +7,21 @@ use serde_json::Value;
 use super::accept::Form;
 use super::answer::{Answer, text};
 use super::api::Call;
-use super::splice;
 use super::table::{Include, Tables};
+use super::{list, splice};
 use crate::error::Error;
 
-/// Parameters of reading one object. What is read is never older than any version a client can name.
+/// Parameters of reading one object.
 const PARAMS: &[&str] = &["resourceVersion", "includeObject"];
 
 /// `GET` of an object.
 pub(crate) async fn get(call: &Call<'_>, form: Form) -> Result<Answer, Error> {
     call.params.check(PARAMS)?;
     let include = Include::read(call.params)?;
+    // What is read is never older than any version that was given out here.
+    if let Some(version) = list::least_version(call.params)? {
+        list::check_reached(call.api, call.resource, &version).await?;
+    }
     let object = call.api.store.get(&call.key()).await;
     let object = object.map_err(|error| Error::of_read(error, &call.naming()))?;
     Ok(Answer::ok(write(call, &object, form, include)))

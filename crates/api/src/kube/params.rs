@@ -22,9 +22,8 @@ impl<'a> Params<'a> {
             return Err(Error::bad_request(format!("the query is longer than {bytes_max} bytes")));
         }
         let mut params: Vec<(Cow<'a, str>, Cow<'a, str>)> = Vec::new();
-        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            let (name, value) = (decode(name)?, decode(value)?);
+        for pair in pairs(query) {
+            let (name, value) = pair?;
             match params.iter().find(|(known, _)| *known == name) {
                 None => params.push((name, value)),
                 Some((_, same)) if *same == value => {}
@@ -60,14 +59,9 @@ impl<'a> Params<'a> {
 
     /// A parameter that is true or false.
     pub(crate) fn flag(&self, name: &str) -> Result<Option<bool>, Error> {
-        match self.0.iter().find(|(known, _)| known == name).map(|(_, value)| &**value) {
-            None => Ok(None),
-            Some("" | "true" | "True" | "TRUE" | "1" | "t" | "T") => Ok(Some(true)),
-            Some("false" | "False" | "FALSE" | "0" | "f" | "F") => Ok(Some(false)),
-            Some(other) => {
-                Err(Error::bad_request(format!("query parameter {name}={other:?} must be true or false")))
-            }
-        }
+        let Some((_, text)) = self.0.iter().find(|(known, _)| known == name) else { return Ok(None) };
+        let malformed = || format!("query parameter {name}={text:?} must be true or false");
+        truth(text).map(Some).ok_or_else(|| Error::bad_request(malformed()))
     }
 
     /// A parameter that is true.
@@ -84,6 +78,28 @@ impl<'a> Params<'a> {
             })
         };
         self.text(name).map(parse).transpose()
+    }
+}
+
+/// Whether a query sets a flag, as [`Params::is_set`] will read it. One that cannot be read sets none.
+pub(crate) fn sets(query: &str, flag: &str) -> bool {
+    pairs(query).flatten().any(|(name, value)| name == flag && truth(&value) == Some(true))
+}
+
+/// Names and values, decoded.
+fn pairs(query: &str) -> impl Iterator<Item = Result<(Cow<'_, str>, Cow<'_, str>), Error>> {
+    query.split('&').filter(|pair| !pair.is_empty()).map(|pair| {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        Ok((decode(name)?, decode(value)?))
+    })
+}
+
+/// To give a flag without a value is to set it, as on Kubernetes.
+fn truth(text: &str) -> Option<bool> {
+    match text {
+        "" | "true" | "True" | "TRUE" | "1" | "t" | "T" => Some(true),
+        "false" | "False" | "FALSE" | "0" | "f" | "F" => Some(false),
+        _ => None,
     }
 }
 
@@ -112,6 +128,17 @@ mod tests {
         assert_eq!(params.number("limit").unwrap(), Some(5));
         assert_eq!(params.text("continue"), None);
         assert_eq!(params.text("none"), None);
+    }
+
+    #[test]
+    fn a_flag_is_read_alike_before_and_after() {
+        for query in ["watch", "watch=", "watch=1", "watch=T", "a=b&watch=true", "%77atch=tr%75e", "watch=0"]
+            .into_iter()
+            .chain(["watch=false", "watch=F", "watch=maybe", "awatch=1", "", "watch=%zz", "watch=%31"])
+        {
+            let is_read = read(query).and_then(|params| params.is_set("watch")).unwrap_or_default();
+            assert_eq!(sets(query, "watch"), is_read, "{query}");
+        }
     }
 
     #[test]

@@ -20,6 +20,7 @@ use super::limits::Limits;
 use super::pace::Pace;
 use super::quota::{Quota, What};
 use super::refuse::Form;
+use crate::kube::params;
 
 /// Who is at the other end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,12 +112,8 @@ impl<S> Shared<S> {
 
 /// Whether the answer has no end of its own.
 fn is_watch<B>(request: &Request<B>) -> bool {
-    let is_set = |pair: &str| {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, "true"));
-        name == "watch" && !matches!(value, "" | "0" | "false" | "False" | "FALSE" | "f" | "F")
-    };
     let uri = request.uri();
-    uri.query().is_some_and(|query| query.split('&').any(is_set))
+    uri.query().is_some_and(|query| params::sets(query, "watch"))
         || crate::rest::is_stream(request.method(), uri, request.headers())
 }
 
@@ -137,6 +134,8 @@ mod tests {
             ("/a?watch=true", true),
             ("/a?limit=1&watch=1", true),
             ("/a?watch", true),
+            ("/a?watch=", true),
+            ("/a?%77atch=%31", true),
             ("/a?watch=false", false),
             ("/a?watch=0", false),
             ("/a?awatch=1", false),

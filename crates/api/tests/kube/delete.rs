@@ -54,6 +54,23 @@ async fn propagation_is_asked_for_in_the_body_or_the_query() {
 }
 
 #[tokio::test]
+async fn propagation_that_is_asked_for_again_replaces_what_was() {
+    let stage = Stage::new().await;
+    finalized(&stage, "a").await;
+    let path = format!("{WIDGETS}/a");
+    let hold = "example.com/hold";
+    for (options, finalizers) in [
+        (json!({"propagationPolicy": "Foreground"}), json!([hold, "foregroundDeletion"])),
+        (json!({}), json!([hold, "foregroundDeletion"])),
+        (json!({"propagationPolicy": "Orphan"}), json!([hold, "orphan"])),
+        (json!({"propagationPolicy": "Background"}), json!([hold])),
+    ] {
+        let waiting = delete_with(&stage, &path, &options).await.expect(200);
+        assert_eq!(waiting["metadata"]["finalizers"], finalizers, "{options}");
+    }
+}
+
+#[tokio::test]
 async fn preconditions_hold_or_it_stays() {
     let stage = Stage::new().await;
     let created = stage.create("a").await;

@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use proptest::prelude::*;
-use proptest::sample::select;
+use proptest::sample::{Index, select};
 use serde_json::{Value, json};
 
 use crate::samples::sample_of;
@@ -72,7 +72,7 @@ struct Shot {
     method: Option<&'static str>,
     name: String,
     namespace: &'static str,
-    params: Vec<(proptest::sample::Index, String)>,
+    params: Vec<(Index, String)>,
     content_type: &'static str,
     accept: &'static str,
     body: Vec<u8>,
@@ -84,7 +84,7 @@ fn shots(operations: Vec<Operation>) -> impl Strategy<Value = Shot> {
 
 /// Requests for one operation, with bodies that are meant for it.
 fn shots_at(operation: Operation) -> impl Strategy<Value = Shot> {
-    let sample = sample_at(&operation.0);
+    let (sample, protobuf) = (sample_at(&operation.0), protobufs(&operation.0));
     let name =
         prop_oneof![4 => select(vec!["a", "b"]).prop_map(str::to_owned), 1 => "[a-zA-Z0-9%._~:-]{0,12}"];
     let kinds = select(vec![
@@ -95,6 +95,7 @@ fn shots_at(operation: Operation) -> impl Strategy<Value = Shot> {
         "application/merge-patch+json",
         "application/apply-patch+yaml",
         "application/strategic-merge-patch+json",
+        "application/vnd.kubernetes.protobuf",
         "text/plain",
     ]);
     let accepts = select(vec![
@@ -115,7 +116,7 @@ fn shots_at(operation: Operation) -> impl Strategy<Value = Shot> {
         fuzz::values(&WORDS),
         kinds,
         accepts,
-        bodies(sample),
+        prop_oneof![4 => bodies(sample), 1 => protobuf],
     )
         .prop_map(|(operation, method, name, namespace, params, content_type, accept, body)| Shot {
             operation,
@@ -137,6 +138,9 @@ fn plural(path: &str) -> &str {
     let version =
         words.iter().position(|it| it.starts_with('v') && it[1..].starts_with(|c: char| c.is_ascii_digit()));
     let first = version.and_then(|at| words.get(at + 1)).copied().unwrap_or_default();
+    if path.ends_with("/{name}/token") {
+        return "token";
+    }
     let is_within = path.contains("/namespaces/{namespace}/");
     if is_within { after("namespaces").copied().unwrap_or(first) } else { first }
 }
@@ -160,6 +164,72 @@ fn bodies(sample: Value) -> impl Strategy<Value = Vec<u8>> {
     ];
     fuzz::bodies(vec![sample], &PLACES, odd)
 }
+
+/// Some of the kinds that are read in protobuf.
+const IN_PROTOBUF: [(&str, &str); 6] = [
+    ("v1", "ConfigMap"),
+    ("v1", "Secret"),
+    ("v1", "Namespace"),
+    ("coordination.k8s.io/v1", "Lease"),
+    ("rbac.authorization.k8s.io/v1", "ClusterRole"),
+    ("v1", "DeleteOptions"),
+];
+
+/// Bodies in protobuf: one that is valid and for the path where its kind is, cut off, changed in a byte, or
+/// noise behind what all of them start with.
+fn protobufs(path: &str) -> BoxedStrategy<Vec<u8>> {
+    let is_about = |(_, kind): &&(&str, &str)| plural(path) == format!("{}s", kind.to_lowercase());
+    let meant = IN_PROTOBUF.iter().find(is_about).copied();
+    let kinds = meant.map_or_else(|| IN_PROTOBUF.to_vec(), |kind| vec![kind]);
+    let whole = select(kinds).prop_map(|(version, kind)| envelope(version, kind)).boxed();
+    let cut = (whole.clone(), any::<Index>()).prop_map(|(mut body, at)| {
+        body.truncate(at.index(body.len() + 1));
+        body
+    });
+    let changed = (whole.clone(), any::<Index>(), any::<u8>()).prop_map(|(mut body, at, byte)| {
+        let at = at.index(body.len());
+        body[at] = byte;
+        body
+    });
+    let noise =
+        proptest::collection::vec(any::<u8>(), 0..60).prop_map(|noise| [&b"k8s\0"[..], &noise].concat());
+    prop_oneof![whole, cut, changed, noise].boxed()
+}
+
+/// An object called `a`, as Go clients send it.
+fn envelope(version: &str, kind: &str) -> Vec<u8> {
+    let bytes = |number: u8, content: &[u8]| {
+        let length = u8::try_from(content.len()).unwrap();
+        assert!(length < 0x80, "the length has one byte");
+        [&[(number << 3) | 2, length][..], content].concat()
+    };
+    let metadata = bytes(1, &bytes(1, b"a"));
+    let object = if kind == "DeleteOptions" { bytes(4, b"Background") } else { metadata };
+    let types = [bytes(1, version.as_bytes()), bytes(2, kind.as_bytes())].concat();
+    [&b"k8s\0"[..], &bytes(1, &types), &bytes(2, &object)].concat()
+}
+
+#[tokio::test]
+async fn protobuf_that_nothing_is_wrong_with_is_taken() {
+    let stage = Stage::new().await;
+    let headers = [("content-type", "application/vnd.kubernetes.protobuf")];
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let made = stage.send("POST", maps, &headers, envelope("v1", "ConfigMap")).await;
+    assert_eq!(made.expect(201)["metadata"]["name"], "a");
+    let gone = stage.send("DELETE", &format!("{maps}/a"), &headers, envelope("v1", "DeleteOptions")).await;
+    gone.expect(200);
+}
+
+/// What no document has and objects have nevertheless, and what is not about one object.
+const BESIDE: [(&str, &str); 7] = [
+    ("/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", "POST"),
+    ("/api/v1/namespaces/{name}/finalize", "PUT"),
+    ("/api/v1/namespaces/{name}/explain", "GET"),
+    ("/apis/example.com/v1/namespaces/{namespace}/widgets/{name}/explain", "GET"),
+    ("/apis/example.com/v1/namespaces/{namespace}/widgets/{name}/history", "GET"),
+    ("/api/v1/namespaces/{namespace}/secrets/{name}/history", "GET"),
+    ("/apis/concert.dev/v1alpha1/plan", "POST"),
+];
 
 /// What is served and is no object, so that no document has it.
 const REVIEWS: [&str; 3] = [
@@ -240,7 +310,9 @@ async fn shoot(stage: &Stage, shot: &Shot) -> (u16, Option<Bytes>) {
 fn whatever_is_sent_is_answered_and_what_is_refused_changed_nothing() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let stage = runtime.block_on(Stage::new());
-    let operations = runtime.block_on(operations(&stage));
+    let mut operations = runtime.block_on(operations(&stage));
+    let parameters = || -> Vec<String> { ["dryRun", "limit", "before"].map(str::to_owned).into() };
+    operations.extend(BESIDE.map(|(path, method)| (path.to_owned(), method.to_owned(), parameters())));
     let position = || -> Value {
         let list = runtime.block_on(stage.get("/api/v1/namespaces"));
         list.json()["metadata"]["resourceVersion"].clone()

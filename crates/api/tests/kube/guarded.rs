@@ -60,6 +60,28 @@ async fn what_is_not_allowed_is_named() {
 }
 
 #[tokio::test]
+async fn an_explanation_is_for_readers_of_the_object_and_its_history_is_not() {
+    let stage = Stage::guarded().await;
+    let mut object = widget("a");
+    object["metadata"]["namespace"] = json!("default");
+    stage.store.create(Object::from_value(object).unwrap(), &By::actor("test")).await.unwrap();
+    // Nobody here explains, which is said to those who may ask only.
+    let code = async |token: &str, part: &str| {
+        let headers = [("authorization", token)];
+        stage.send("GET", &format!("{WIDGETS}/a/{part}"), &headers, "").await.code
+    };
+    let (jane, joe) = (stage.token("jane").await, stage.token("joe").await);
+    assert_eq!((code(&jane, "explain").await, code(&jane, "history").await), (403, 403));
+    allow(&stage, "jane", json!([rule("example.com", &["widgets"], &["get"])])).await;
+    assert_eq!((code(&jane, "explain").await, code(&jane, "history").await), (404, 403));
+    let parts = ["widgets/explain", "widgets/history"];
+    allow(&stage, "joe", json!([rule("example.com", &parts, &["get"])])).await;
+    assert_eq!((code(&joe, "explain").await, code(&joe, "history").await), (404, 200));
+    let list = [("authorization", jane.as_str())];
+    assert_eq!(stage.send("GET", WIDGETS, &list, "").await.code, 403, "to read one is not to list all");
+}
+
+#[tokio::test]
 async fn an_apply_that_would_create_needs_the_right_to() {
     let stage = Stage::guarded().await;
     let token = stage.token("jane").await;

@@ -28,6 +28,25 @@ async fn another_version_shows_the_same_object() {
 }
 
 #[tokio::test]
+async fn a_read_is_not_older_than_asked() {
+    let stage = Stage::new().await;
+    let created = stage.create("a").await;
+    let version = created["metadata"]["resourceVersion"].as_str().unwrap();
+    for at in ["", "0", version] {
+        let path = format!("{WIDGETS}/a?resourceVersion={at}");
+        assert_eq!(stage.get(&path).await.expect(200), created, "{at}");
+    }
+    for name in ["a", "none"] {
+        let future = stage.get(&format!("{WIDGETS}/{name}?resourceVersion=999999")).await.expect(504);
+        assert_eq!(future["details"]["causes"][0]["reason"], "ResourceVersionTooLarge");
+    }
+    for odd in ["x", "-1", "01", "1.0"] {
+        let refused = stage.get(&format!("{WIDGETS}/a?resourceVersion={odd}")).await;
+        assert_eq!(refused.refusal().0, 400, "{odd}");
+    }
+}
+
+#[tokio::test]
 async fn an_object_may_be_written_in_yaml() {
     let stage = Stage::new().await;
     let yaml = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: a\nspec:\n  size: 3\n";
@@ -125,6 +144,40 @@ async fn unknown_fields_are_dropped_warned_about_or_refused() {
     );
     let odd = stage.post(&format!("{WIDGETS}?fieldValidation=Maybe"), &object).await;
     assert_eq!(odd.refusal().0, 422);
+}
+
+#[tokio::test]
+async fn unknown_fields_of_every_sort_of_change_are_treated_alike() {
+    let stage = Stage::new().await;
+    let maps = "/api/v1/namespaces/default/configmaps";
+    stage.post(maps, &json!({"metadata": {"name": "c"}, "data": {"k": "1"}})).await.expect(201);
+    let mut whole = stage.create("a").await;
+    whole["spec"]["weight"] = json!(1);
+    let operations = json!([{"op": "add", "path": "/spec/weight", "value": 1}]);
+    let (widget, map) = (format!("{WIDGETS}/a"), format!("{maps}/c"));
+    for (method, path, kind, body, field) in [
+        ("PUT", widget.as_str(), "json", whole, "spec.weight"),
+        ("PATCH", widget.as_str(), "merge-patch+json", json!({"spec": {"weight": 1}}), "spec.weight"),
+        ("PATCH", widget.as_str(), "json-patch+json", operations, "spec.weight"),
+        ("PATCH", map.as_str(), "strategic-merge-patch+json", json!({"daat": {"k": "2"}}), "daat"),
+    ] {
+        let kind = format!("application/{kind}");
+        let headers = [("content-type", kind.as_str())];
+        let at = |mode: &str| format!("{path}?fieldValidation={mode}");
+        let before = stage.get(path).await.expect(200);
+        let strict = stage.send(method, &at("Strict"), &headers, body.to_string()).await;
+        let (code, reason, message) = strict.refusal();
+        assert_eq!((code, &*reason), (400, "BadRequest"), "{method} {kind}");
+        assert!(message.contains(&format!("unknown field \"{field}\"")), "{message}");
+        let ignored = stage.send(method, &at("Ignore"), &headers, body.to_string()).await;
+        assert_eq!((ignored.code, ignored.warnings().len()), (200, 0), "{method} {kind}");
+        let warned = stage.send(method, &at("Warn"), &headers, body.to_string()).await;
+        assert_eq!(warned.code, 200, "{method} {kind}");
+        assert_eq!(warned.warnings(), [format!("299 - \"unknown field \\\"{field}\\\"\"")]);
+        let odd = stage.send(method, &at("Maybe"), &headers, body.to_string()).await;
+        assert_eq!(odd.refusal().0, 422, "{method} {kind}");
+        assert_eq!(stage.get(path).await.expect(200), before, "nothing of it is stored");
+    }
 }
 
 #[tokio::test]

@@ -20,6 +20,14 @@ pub fn sample_of(plural: &str) -> Value {
         "namespaces" => json!({"apiVersion": "v1", "kind": "Namespace", "spec": {"finalizers": []}}),
         "serviceaccounts" => json!({"apiVersion": "v1", "kind": "ServiceAccount", "secrets": []}),
         "events" => event(),
+        "plan" => {
+            let mut one = widget("a");
+            one["metadata"]["namespace"] = json!("default");
+            json!({"kind": "List", "items": [one]})
+        }
+        "token" => {
+            json!({"kind": "TokenRequest", "spec": {"audiences": [], "expirationSeconds": 600}})
+        }
         "tokens" => {
             json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Token", "metadata": {"name": "0".repeat(32)},
             "spec": {"user": "jo", "groups": [], "sha256": "0".repeat(64), "expiresAt": "2027-01-01T00:00:00Z"}})

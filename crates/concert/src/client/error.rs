@@ -64,6 +64,11 @@ impl Error {
         self.refusal().is_some_and(|it| matches!(it.code, 404 | 405 | 501) && !it.is_about_object)
     }
 
+    /// It is known who asks, and that they may not.
+    pub fn is_forbidden(&self) -> bool {
+        self.refusal().is_some_and(|it| it.code == 403)
+    }
+
     /// Somebody else has written, or has the fields.
     pub fn is_conflict(&self) -> bool {
         self.refusal().is_some_and(|it| it.code == 409 && it.reason == "Conflict")

@@ -1,9 +1,11 @@
 //! `concert api-resources`: the kinds that a server has.
 
+use serde_json::{Value, json};
+
 use super::Run;
 use crate::client::{Flags, Kinds, Resource, Session};
 use crate::exit::Exit;
-use crate::print::{self, Table};
+use crate::print::{self, Output, Table};
 
 #[derive(clap::Args)]
 pub struct ApiResources {
@@ -12,17 +14,7 @@ pub struct ApiResources {
     api_group: Option<String>,
     /// The form of the answer
     #[arg(short, long, value_enum, default_value = "table")]
-    output: Form,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Form {
-    /// Columns
-    Table,
-    /// With what can be done to them, and categories
-    Wide,
-    /// Names, one a line
-    Name,
+    output: Output,
 }
 
 impl Run for ApiResources {
@@ -40,16 +32,36 @@ impl Run for ApiResources {
     }
 }
 
-fn text(kinds: &[&Resource], form: Form) -> String {
-    if form == Form::Name {
-        let name = |it: &&Resource| match it.group.as_str() {
-            "" => format!("{}\n", it.plural),
-            group => format!("{}.{group}\n", it.plural),
-        };
-        return kinds.iter().map(name).map(|it| print::plain(it.trim_end()) + "\n").collect();
+fn text(kinds: &[&Resource], form: Output) -> String {
+    match form {
+        Output::Table | Output::Wide => table(kinds, form == Output::Wide),
+        Output::Json => print::json(&list(kinds)),
+        Output::Yaml => print::yaml(&list(kinds)),
+        Output::Name => kinds.iter().map(|it| print::plain(&name(it)) + "\n").collect(),
     }
+}
+
+fn name(resource: &Resource) -> String {
+    match resource.group.as_str() {
+        "" => resource.plural.clone(),
+        group => format!("{}.{group}", resource.plural),
+    }
+}
+
+/// As discovery has them, but all in one list.
+fn list(kinds: &[&Resource]) -> Value {
+    let one = |it: &&Resource| {
+        json!({"name": it.plural, "singularName": it.singular, "namespaced": it.is_namespaced,
+            "group": it.group, "version": it.version, "kind": it.kind, "verbs": it.verbs,
+            "shortNames": it.short_names, "categories": it.categories})
+    };
+    let resources: Vec<Value> = kinds.iter().map(one).collect();
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "", "resources": resources})
+}
+
+fn table(kinds: &[&Resource], is_wide: bool) -> String {
     let mut columns = vec!["NAME", "SHORTNAMES", "APIVERSION", "NAMESPACED", "KIND"];
-    if form == Form::Wide {
+    if is_wide {
         columns.extend(["VERBS", "CATEGORIES"]);
     }
     let mut table = Table::new(&columns);
@@ -61,7 +73,7 @@ fn text(kinds: &[&Resource], form: Form) -> String {
             it.is_namespaced.to_string(),
             it.kind.clone(),
         ];
-        if form == Form::Wide {
+        if is_wide {
             cells.extend([it.verbs.join(","), it.categories.join(",")]);
         }
         table.row(cells);
@@ -86,11 +98,16 @@ mod tests {
             ..Resource::default()
         };
         assert_eq!(
-            text(&[&bucket], Form::Table),
+            text(&[&bucket], Output::Table),
             "NAME      SHORTNAMES   APIVERSION     NAMESPACED   KIND\n\
              buckets   bkt          cloud.dev/v1   true         Bucket\n"
         );
-        assert!(text(&[&bucket], Form::Wide).contains("get,list"));
-        assert_eq!(text(&[&bucket], Form::Name), "buckets.cloud.dev\n");
+        assert!(text(&[&bucket], Output::Wide).contains("get,list"));
+        assert_eq!(text(&[&bucket], Output::Name), "buckets.cloud.dev\n");
+        let list: Value = serde_json::from_str(&text(&[&bucket], Output::Json)).unwrap();
+        assert_eq!(list["kind"], "APIResourceList");
+        assert_eq!(list["resources"][0]["name"], "buckets");
+        assert_eq!(list["resources"][0]["shortNames"], json!(["bkt"]));
+        assert!(text(&[&bucket], Output::Yaml).contains("kind: Bucket"));
     }
 }

@@ -13,7 +13,7 @@ use crate::client::wait::{self, Place};
 use crate::client::{Ask, Flags, Resource, Session};
 use crate::exit::Exit;
 use crate::manifests;
-use crate::print::{self, Progress};
+use crate::print::{self, Output, Progress};
 
 /// What becomes of what an object owns.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
@@ -57,6 +57,9 @@ pub struct Delete {
     /// Only say what would be
     #[arg(long)]
     dry_run: bool,
+    /// The form of the answer; without it, what became of each object
+    #[arg(short, long, value_enum)]
+    output: Option<Output>,
 }
 
 /// One object to delete.
@@ -170,9 +173,20 @@ impl Delete {
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error.into()),
         }
-        let note = if self.dry_run { " (dry run)" } else { "" };
-        print::out(&format!("{} deleted{note}\n", print::plain(&one.place().label())))?;
+        self.tell(one, &found)?;
         Ok(Some(uid))
+    }
+
+    /// Says that one goes; as an object, it is what it was before.
+    fn tell(&self, one: &Doomed, found: &Value) -> anyhow::Result<()> {
+        let name = print::plain(&one.place().label());
+        let note = if self.dry_run { " (dry run)" } else { "" };
+        match self.output {
+            None | Some(Output::Table | Output::Wide) => print::out(&format!("{name} deleted{note}\n")),
+            Some(Output::Name) => print::out(&format!("{name}\n")),
+            Some(Output::Json) => print::out(&print::json(found)),
+            Some(Output::Yaml) => print::out(&format!("---\n{}", print::yaml(found))),
+        }
     }
 
     async fn wait_for(&self, session: &Session, one: &Doomed, uid: &Value) -> anyhow::Result<()> {

@@ -1,7 +1,6 @@
 //! `concert login`: remembers a server and who we are to it.
 
-use std::io::Write as _;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -13,7 +12,7 @@ use super::Run;
 use crate::cli::{Advice, say};
 use crate::client::{Ask, Connection, Flags, Places, Session, kubeconfig};
 use crate::exit::Exit;
-use crate::print;
+use crate::{print, secret_file};
 
 #[derive(clap::Args)]
 pub struct Login {}
@@ -64,22 +63,12 @@ async fn whoami(session: &Session) -> anyhow::Result<String> {
     }
 }
 
-/// Writes a file that only its owner can read, whole or not at all.
+/// Writes it where only its owner can read it.
 fn write(path: &Path, document: &Value) -> anyhow::Result<()> {
     let cannot = || format!("cannot write {}", path.display());
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).with_context(cannot)?;
-    let fresh = path.with_extension("new");
-    // One that a crash has left may have another mode.
-    let _ = std::fs::remove_file(&fresh);
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&fresh)
-        .with_context(cannot)?;
-    file.write_all(print::yaml(document).as_bytes()).and_then(|()| file.sync_all()).with_context(cannot)?;
-    std::fs::rename(&fresh, path).with_context(cannot)
+    secret_file::write(path, print::yaml(document).as_bytes())
 }
 
 #[cfg(test)]

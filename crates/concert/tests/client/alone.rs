@@ -52,6 +52,29 @@ fn completions_need_no_server() {
 }
 
 #[test]
+fn flags_come_before_variables_and_variables_before_the_file() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("serve.yaml");
+    let settings = "dataDir: /from/the/file\nlisten: 127.0.0.1:18001\nadminListen: 127.0.0.1:18002\n";
+    std::fs::write(&file, settings).unwrap();
+    let check = |flags: &[&str]| {
+        let all = [&["config", "check", "--config", file.to_str().unwrap()][..], flags].concat();
+        let mut command = bare(home.path(), &all);
+        command.env("CONCERT_LISTEN", "127.0.0.1:28001").env("CONCERT_ADMIN_LISTEN", "127.0.0.1:28002");
+        ran(&mut command, "").fine()
+    };
+    let out = check(&["--listen", "127.0.0.1:38001"]);
+    for line in [
+        "data directory  /from/the/file\n",
+        "API             127.0.0.1:38001\n",
+        "admin           127.0.0.1:28002\n",
+    ] {
+        assert!(out.contains(line), "{line:?} is not in {out}");
+    }
+    assert!(check(&[]).contains("API             127.0.0.1:28001\n"));
+}
+
+#[test]
 fn a_server_that_is_not_there_is_said() {
     alone(&["get", "buckets"]).fails(1, &["no server is known", "concert serve --dev"]);
     alone(&["get", "buckets", "--server", "http://127.0.0.1:1"])

@@ -1,4 +1,4 @@
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::{GROUP, World, bucket, documents, eventually};
 
@@ -35,6 +35,13 @@ fn what_is_meant_must_be_said() {
     world.run(&["delete", "buckets"]).fails(1, &["which buckets is not said", "--all"]);
     let dry = world.run(&["delete", "bucket/a", "--dry-run"]).fine();
     assert_eq!(dry, format!("bucket.{GROUP}/a deleted (dry run)\n"));
+    let named = world.run(&["delete", "bucket/a", "--dry-run", "-o", "name"]).fine();
+    assert_eq!(named, format!("bucket.{GROUP}/a\n"));
+    let whole = world.run(&["delete", "bucket/a", "--dry-run", "-o", "json"]).fine();
+    let whole: Value = serde_json::from_str(&whole).unwrap();
+    assert_eq!((&whole["kind"], &whole["metadata"]["name"]), (&json!("Bucket"), &json!("a")));
+    let yaml = world.run(&["delete", "bucket/a", "--dry-run", "-o", "yaml"]).fine();
+    assert!(yaml.starts_with("---\n") && yaml.contains("kind: Bucket"), "{yaml}");
     assert_eq!(
         world.run(&["delete", "buckets", "-l", "tier=db"]).fine(),
         format!("bucket.{GROUP}/b deleted\n")

@@ -93,6 +93,12 @@ fn kinds_are_listed() {
     assert!(!out.contains("/status"), "{out}");
     let ours = world.run(&["api-resources", "--api-group", GROUP, "-o", "name"]).fine();
     assert!(ours.lines().any(|it| it == format!("buckets.{GROUP}")), "{ours}");
+    let ours = world.run(&["api-resources", "--api-group", GROUP, "-o", "json"]).fine();
+    let ours: Value = serde_json::from_str(&ours).unwrap();
+    let resources = ours["resources"].as_array().unwrap();
+    assert!(resources.iter().any(|it| it["name"] == "buckets" && it["kind"] == "Bucket"), "{ours}");
+    let yaml = world.run(&["api-resources", "--api-group", GROUP, "-o", "yaml"]).fine();
+    assert!(yaml.contains("kind: APIResourceList"), "{yaml}");
 }
 
 #[test]

@@ -80,6 +80,21 @@ fn a_service_account_may_do_what_its_roles_allow_until_they_are_taken_away() {
     assert!(unknown.contains("Unauthorized") || unknown.contains("logged in"), "{unknown}");
 }
 
+#[test]
+fn a_viewer_is_told_how_an_object_is_and_not_how_it_was() {
+    let Some(plane) = Plane::start_with(&[]) else { return };
+    plane.kubectl(&["create", "configmap", "c"]);
+    plane.kubectl(&["create", "serviceaccount", "viewer"]);
+    let who = "--serviceaccount=default:viewer";
+    plane.kubectl(&["create", "rolebinding", "views", "--clusterrole=view", who]);
+    let token = plane.kubectl(&["create", "token", "viewer"]).trim().to_owned();
+    let told = plane.concert(&["explain", "configmap/c", "--token", &token]);
+    assert!(told.starts_with("ConfigMap default/c "), "{told}");
+    let history = "/api/v1/namespaces/default/configmaps/c/history";
+    let refused = plane.refused(&[&format!("--token={token}"), "get", "--raw", history], "");
+    assert!(refused.contains("orbidden"), "{refused}");
+}
+
 /// The line of the audit trail that has all of these.
 fn noted(plane: &Plane, wanted: &Value) -> Value {
     eventually(&format!("a note of {wanted}"), || {

@@ -1,6 +1,6 @@
 //! `kubectl apply`, on the client's side and on the server's.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::plane::{Plane, widget};
 
@@ -43,6 +43,34 @@ fn built_in_kinds_are_applied_twice() {
     less["data"] = json!({"b": "3"});
     assert_eq!(plane.apply(&less), "configmap/c configured\n");
     assert_eq!(plane.get("configmap", "c")["data"], json!({"b": "3"}));
+}
+
+#[test]
+fn built_in_kinds_are_applied_on_the_server_twice() {
+    let Some(plane) = Plane::start() else { return };
+    let apply =
+        |object: &Value| plane.kubectl_with(&["apply", "--server-side", "-f", "-"], &object.to_string());
+    let secret = |data: Value| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": "default"},
+        "data": data})
+    };
+    let role = |verb: &str| {
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+        "metadata": {"name": "r", "namespace": "default"},
+        "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": [verb]}]})
+    };
+    let (first, second) = (secret(json!({"a": "b25l", "b": "b25l"})), secret(json!({"a": "dHdv"})));
+    for object in [&first, &second, &second] {
+        assert_eq!(apply(object), "secret/s serverside-applied\n");
+    }
+    let stored = plane.get("secret", "s");
+    assert_eq!(stored["data"], json!({"a": "dHdv"}), "what is no longer applied is gone");
+    apply(&second);
+    assert_eq!(plane.get("secret", "s"), stored, "nothing changed");
+    for verb in ["get", "list"] {
+        assert_eq!(apply(&role(verb)), "role.rbac.authorization.k8s.io/r serverside-applied\n");
+        assert_eq!(plane.get("role", "r")["rules"], role(verb)["rules"]);
+    }
 }
 
 #[test]

@@ -28,6 +28,7 @@ mod replicas;
 mod restarting;
 mod sharing;
 mod tenancy;
+mod truncating;
 mod wait;
 mod watcher;
 mod wire;

@@ -17,6 +17,7 @@ use concert_engine::workers::Board;
 use concert_model::no8s::{self, Resource};
 use concert_model::{FieldSelector, GroupKind, GroupVersionKind, Object, ObjectKey, inventory};
 use concert_store::{Clock, Error, Local, PageRequest, Query, Store};
+use futures_util::future::join_all;
 use http::{HeaderMap, Uri};
 use serde_json::Value;
 
@@ -33,6 +34,9 @@ use super::mothership::Mothership;
 
 /// Events that an explanation looks at.
 const EVENTS_MAX: usize = 50;
+
+/// For how many objects providers are asked at the same time, for one request.
+const PLANNED_AT_ONCE: usize = 8;
 
 /// Everything that runs beside the API.
 pub(super) struct Knowledge {
@@ -100,14 +104,18 @@ impl Knowledge {
         let (clock, configurations) = (self.clock.clone(), self.configurations.clone());
         let live = Live { registry, store: Arc::new(self.store.clone()), clock, configurations };
         let mut plans = Vec::with_capacity(objects.len());
-        for object in objects {
-            let ensemble = object.gvk().ok().and_then(|it| self.ensemble_of(&it.group_kind));
-            plans.push(match ensemble {
-                Some(ensemble) => Some(managed::claimed::plan(&live, &self.store, &ensemble, object).await),
-                None => live.one(object).await,
-            });
+        for some in objects.chunks(PLANNED_AT_ONCE) {
+            plans.extend(join_all(some.iter().map(|object| self.plan_one(&live, object))).await);
         }
         plans
+    }
+
+    /// What would be done about one.
+    async fn plan_one(&self, live: &Live, object: &Object) -> Option<Planned> {
+        match object.gvk().ok().and_then(|it| self.ensemble_of(&it.group_kind)) {
+            Some(ensemble) => Some(managed::claimed::plan(live, &self.store, &ensemble, object).await),
+            None => live.one(object).await,
+        }
     }
 
     /// All that play for a claim kind; none if it is none.

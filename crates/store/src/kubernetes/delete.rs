@@ -78,12 +78,15 @@ impl Server {
             preconditions["resourceVersion"] = json!(&*version.0);
         }
         let policy = match options.propagation {
-            Propagation::Background => "Background",
-            Propagation::Foreground => "Foreground",
-            Propagation::Orphan => "Orphan",
+            Propagation::Unsaid => None,
+            Propagation::Background => Some("Background"),
+            Propagation::Foreground => Some("Foreground"),
+            Propagation::Orphan => Some("Orphan"),
         };
-        let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions", "propagationPolicy": policy,
-            "preconditions": preconditions});
+        let mut body = json!({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": preconditions});
+        if let Some(policy) = policy {
+            body["propagationPolicy"] = json!(policy);
+        }
         if by.is_dry_run {
             body["dryRun"] = json!(["All"]);
         }

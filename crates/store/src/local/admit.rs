@@ -33,14 +33,17 @@ pub(super) fn admit<'a>(
     let mut errors = builtin::normalise(kind, object);
     prune(version, object, by)?;
     errors.extend(metadata::validate(object, served.kind.name_rule));
+    let mut broken = Vec::new();
     object.change(|whole| {
         version.schema.default(whole);
-        errors.extend(version.schema.validate(whole));
+        broken = version.schema.validate(whole);
     });
-    if definition::is_definition(kind) {
+    // What has the wrong type is named once.
+    if definition::is_definition(kind) && broken.is_empty() {
         definition::default(object);
         errors.extend(definition::validate(object));
     }
+    errors.extend(broken);
     if errors.is_empty() {
         errors = builtin::validate(kind, object);
         errors.extend(rules_broken(served, version, object, stored));

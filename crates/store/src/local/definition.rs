@@ -10,7 +10,7 @@ use concert_schema::columns::Column;
 use serde_json::{Value, json};
 
 use super::kinds::{Kinds, Served, Version};
-use super::{names, present, rules};
+use super::{names, present, rules, selectable};
 use crate::kind::Kind;
 
 /// Group of the kind that defines kinds.
@@ -127,7 +127,13 @@ fn check_versions(versions: &Value, path: &FieldPath, errors: &mut Vec<FieldErro
         let schema_path = path.child("schema").child("openAPIV3Schema");
         match &version["schema"]["openAPIV3Schema"] {
             Value::Null => errors.push(FieldError::required(schema_path, "schemas are required")),
-            schema => errors.extend(Schema::compile_at(&schema_path, schema).err().into_iter().flatten()),
+            source => match Schema::compile_at(&schema_path, source) {
+                Ok(schema) => {
+                    let fields = &version["selectableFields"];
+                    errors.extend(selectable::validate(&path.child("selectableFields"), fields, &schema));
+                }
+                Err(wrong) => errors.extend(wrong),
+            },
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Letting objects go.
 
-use concert_model::{Body, Encoded, ObjectKey, time};
+use concert_model::{Body, Encoded, Object, ObjectKey, time};
 use serde_json::json;
 
 use super::kinds::Served;
 use super::write::{Attempt, TRIES_MAX, Turn, pending};
 use super::{Inner, admit, builtin};
 use crate::backend::Act;
-use crate::contract::{By, Delete, Deleted, Result};
+use crate::contract::{By, Delete, Deleted, Propagation, Result};
 use crate::error::Error;
 
 impl Inner {
@@ -36,18 +36,23 @@ impl Inner {
         options: &Delete,
         by: &By,
     ) -> Result<Deleted, Attempt> {
-        let (old, now) = (current.body(), self.clock.now());
-        if old.head.deleted_at.is_some() {
-            return Ok(Deleted::Waiting(current.clone()));
-        }
+        let (old, now, turn) = (current.body(), self.clock.now(), Turn::none());
         let mut object = current.decode();
-        if let Some(finalizer) = options.propagation.finalizer() {
-            object.add_finalizer(finalizer);
-        }
+        let is_news = mark(&mut object, options.propagation);
         if pending(served, &object).is_empty() {
-            let turn = Turn::none();
-            let gone = self.write_over(current, Act::Removed, Body::clone(old), by, now, &turn).await?;
-            return Ok(Deleted::Gone(gone));
+            let last = if is_news {
+                admit::encode(served, &old.key, old.head.clone(), &object)?
+            } else {
+                Body::clone(old)
+            };
+            return self.write_over(current, Act::Removed, last, by, now, &turn).await.map(Deleted::Gone);
+        }
+        if old.head.deleted_at.is_some() {
+            if !is_news {
+                return Ok(Deleted::Waiting(current.clone()));
+            }
+            let body = admit::encode(served, &old.key, old.head.clone(), &object)?;
+            return self.write_over(current, Act::Updated, body, by, now, &turn).await.map(Deleted::Waiting);
         }
         object.set_metadata("deletionTimestamp", time::seconds(now).into());
         object.set_metadata("deletionGracePeriodSeconds", 0.into());
@@ -60,6 +65,20 @@ impl Inner {
         let mut head = old.head.clone();
         head.deleted_at = object.deleted_at();
         let body = admit::encode(served, &old.key, head, &object)?;
-        self.write_over(current, Act::Updated, body, by, now, &Turn::none()).await.map(Deleted::Waiting)
+        self.write_over(current, Act::Updated, body, by, now, &turn).await.map(Deleted::Waiting)
     }
+}
+
+/// Has the finalizers of the collector say what is asked for, and says whether that is news.
+fn mark(object: &mut Object, propagation: Propagation) -> bool {
+    if propagation == Propagation::Unsaid {
+        return false;
+    }
+    let wanted = propagation.finalizer();
+    let all = [Propagation::Foreground, Propagation::Orphan].map(Propagation::finalizer);
+    let mut is_news = false;
+    for other in all.into_iter().flatten().filter(|it| wanted != Some(*it)) {
+        is_news |= object.remove_finalizer(other);
+    }
+    is_news | wanted.is_some_and(|wanted| object.add_finalizer(wanted))
 }

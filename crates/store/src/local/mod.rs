@@ -27,6 +27,7 @@ mod present;
 mod read;
 mod recent;
 mod rules;
+mod selectable;
 mod settled;
 mod update;
 mod watch;

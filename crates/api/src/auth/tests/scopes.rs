@@ -111,6 +111,17 @@ fn an_aggregating_role_has_the_rules_of_those_it_selects_and_none_of_its_own() {
 }
 
 #[test]
+fn a_selector_that_makes_no_sense_selects_no_role() {
+    for bad in [json!({"matchLabels": "to=view"}), json!({"matchExpressions": {"key": "to"}}), json!(7)] {
+        let mut all = role("all", json!([]));
+        all["aggregationRule"] = json!({"clusterRoleSelectors": [bad]});
+        let index = index(&[all, role("reader", read()), binding("one", "ClusterRole/all", "User/ann")]);
+        let may = index.grant(&user("ann"), &access("get", "a.dev/buckets", "default/x"));
+        assert!(may.is_none(), "{bad}");
+    }
+}
+
+#[test]
 fn what_makes_no_sense_grants_nothing() {
     let mut broken = role("broken", json!("everything"));
     broken["aggregationRule"] = json!(7);

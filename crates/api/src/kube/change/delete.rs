@@ -138,7 +138,8 @@ fn read_propagation(policy: Option<&str>, orphan: Option<bool>, errors: &mut Vec
         errors.push(FieldError::forbidden(FieldPath::new(field), detail));
     }
     match (policy, orphan) {
-        (Some("Background"), _) | (None, None | Some(false)) => Propagation::Background,
+        (None, None) => Propagation::Unsaid,
+        (Some("Background"), _) | (None, Some(false)) => Propagation::Background,
         (Some("Foreground"), _) => Propagation::Foreground,
         (Some("Orphan"), _) | (None, Some(true)) => Propagation::Orphan,
         (Some(other), _) => {

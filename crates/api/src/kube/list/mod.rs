@@ -6,7 +6,7 @@ mod token;
 use concert_model::{Encoded, ResourceVersion};
 use concert_store::{Page, PageRequest, Query, Store};
 
-pub(crate) use options::{ListOptions, Match, SELECTORS, only_name};
+pub(crate) use options::{ListOptions, Match, SELECTORS, least_version, only_name};
 
 use super::accept::Form;
 use super::answer::{Answer, text};
@@ -59,7 +59,7 @@ pub(crate) async fn read(api: &Inner, resource: &Resource, options: &ListOptions
     let request = match (&options.token, &options.at) {
         (Some(token), _) => PageRequest { limit, token: Some(token::open(token)?) },
         (None, Match::Exact(version)) => {
-            check_reached(api, &options.query, version).await?;
+            check_reached(api, resource, version).await?;
             let namespace = options.query.namespace.as_deref().unwrap_or_default();
             PageRequest { limit, token: Some(token::start(version, namespace)) }
         }
@@ -94,8 +94,13 @@ pub(crate) async fn newest(api: &Inner, query: &Query) -> Result<ResourceVersion
     Ok(page.map_err(|error| Error::of_read(error, &unnamed))?.position)
 }
 
-async fn check_reached(api: &Inner, query: &Query, version: &ResourceVersion) -> Result<(), Error> {
-    let newest = newest(api, query).await?;
+/// Refuses a version that the store is not at yet, as one from elsewhere may be.
+pub(crate) async fn check_reached(
+    api: &Inner,
+    resource: &Resource,
+    version: &ResourceVersion,
+) -> Result<(), Error> {
+    let newest = newest(api, &Query::all(resource.group_kind().clone())).await?;
     if is_later(version, &newest) { Err(Error::version_too_large(&version.0, &newest.0)) } else { Ok(()) }
 }
 

@@ -89,6 +89,12 @@ impl Match {
     }
 }
 
+/// The version that a read of one object must not be older than, if it says one.
+pub(crate) fn least_version(params: &Params<'_>) -> Result<Option<ResourceVersion>, Error> {
+    let version = params.text("resourceVersion").map(read_version).transpose()?;
+    Ok(version.filter(|version| &*version.0 != "0"))
+}
+
 /// The name that a field selector asks for, if it asks for one.
 pub(crate) fn only_name(params: &Params<'_>) -> Option<String> {
     let selector = FieldSelector::parse(params.text("fieldSelector")?).ok()?;

@@ -16,11 +16,12 @@ use crate::client::apply::{Applier, Expect, Options};
 use crate::client::{Ask, Error, Flags, Session};
 use crate::exit::Exit;
 use crate::manifests;
-use crate::print::{self, Paint};
+use crate::print::{self, Paint, Progress};
 use step::{Provider, Step};
 
-/// How many objects a server is asked about at once.
-const ASKED_MAX: usize = 500;
+/// How many objects a server is asked about at once: few enough to be answered in time, by providers that
+/// take their time.
+const ASKED_MAX: usize = 20;
 
 #[derive(clap::Args)]
 pub struct Plan {
@@ -85,8 +86,9 @@ async fn plan(
 ) -> anyhow::Result<(Vec<Step>, bool)> {
     let options = Options { is_forced: false, is_dry_run: true };
     let mut applier = Applier::new(session, options, namespace);
-    let mut steps = Vec::new();
+    let (mut steps, mut progress) = (Vec::new(), Progress::new());
     for (index, manifest) in manifests.iter().enumerate() {
+        progress.say(format!("planning: {index} of {} looked at", manifests.len()));
         let step = match dry_run(&mut applier, manifest).await {
             Ok(step) => step,
             // Nobody can tell yet what the server will make of it.
@@ -97,7 +99,7 @@ async fn plan(
         };
         steps.push(step);
     }
-    let has_providers = ask_providers(session, &mut steps).await?;
+    let has_providers = ask_providers(session, &mut steps, &mut progress).await?;
     Ok((steps, has_providers))
 }
 
@@ -141,8 +143,15 @@ fn kinds_of(manifest: &Object) -> Vec<(String, String)> {
 }
 
 /// What each provider would do. A server that has none to ask leaves that open.
-async fn ask_providers(session: &Session, steps: &mut [Step]) -> anyhow::Result<bool> {
+async fn ask_providers(
+    session: &Session,
+    steps: &mut [Step],
+    progress: &mut Progress,
+) -> anyhow::Result<bool> {
+    let (mut asked, all) = (0, steps.len());
     for steps in steps.chunks_mut(ASKED_MAX) {
+        progress.say(format!("planning: providers asked about {asked} of {all}"));
+        asked += steps.len();
         let objects: Vec<&Value> = steps.iter().filter_map(|it| it.wanted.as_ref()).collect();
         let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
         let address = Address::new("/apis/concert.dev/v1alpha1/plan");

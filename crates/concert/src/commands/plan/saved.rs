@@ -1,10 +1,7 @@
 //! Plans in files: what would be sent, and what that was based on.
 
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use anyhow::Context as _;
 use concert_model::Object;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -14,6 +11,7 @@ use super::step::Step;
 use crate::cli::Advice;
 use crate::client::Session;
 use crate::client::apply::Expect;
+use crate::secret_file;
 
 /// The form of the file. One with another number is not read.
 const FORMAT: u32 = 2;
@@ -48,11 +46,7 @@ pub fn write(path: &Path, server: &str, steps: &[Step]) -> anyhow::Result<()> {
     };
     let steps = steps.iter().map(entry).collect();
     let saved = Saved { concert_plan: FORMAT, server: server.to_owned(), steps };
-    let cannot = || format!("cannot write {}", path.display());
-    let mut options = std::fs::OpenOptions::new();
-    let mut file =
-        options.write(true).create(true).truncate(true).mode(0o600).open(path).with_context(cannot)?;
-    file.write_all(&serde_json::to_vec_pretty(&saved)?).with_context(cannot)
+    secret_file::write(path, &serde_json::to_vec_pretty(&saved)?)
 }
 
 /// Reads a plan.
@@ -185,6 +179,9 @@ mod tests {
     fn a_plan_survives_its_file_and_is_for_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.plan");
+        // One that is there, for everybody to read.
+        std::fs::write(&path, "").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
         write(&path, "https://s", &[step(Some(("u", "7")), None), step(None, None)]).unwrap();
         assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         let objects = read(&path).unwrap().manifests().unwrap();

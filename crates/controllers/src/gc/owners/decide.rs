@@ -72,7 +72,7 @@ pub fn decide(facts: &Facts) -> Step {
     Step::Delete(if is_awaited && facts.has_dependents {
         Propagation::Foreground
     } else {
-        Propagation::Background
+        Propagation::Unsaid
     })
 }
 
@@ -103,8 +103,8 @@ mod tests {
 
     #[test]
     fn what_lost_all_owners_is_deleted() {
-        assert_eq!(decide(&owned(&[Verdict::Absent])), Step::Delete(Propagation::Background));
-        assert_eq!(decide(&owned(&[Verdict::Absent; 3])), Step::Delete(Propagation::Background));
+        assert_eq!(decide(&owned(&[Verdict::Absent])), Step::Delete(Propagation::Unsaid));
+        assert_eq!(decide(&owned(&[Verdict::Absent; 3])), Step::Delete(Propagation::Unsaid));
     }
 
     #[test]
@@ -117,11 +117,11 @@ mod tests {
     #[test]
     fn an_owner_that_waits_takes_whole_trees() {
         let leaf = owned(&[Verdict::Waiting]);
-        assert_eq!(decide(&leaf), Step::Delete(Propagation::Background));
+        assert_eq!(decide(&leaf), Step::Delete(Propagation::Unsaid));
         let branch = Facts { has_dependents: true, ..leaf };
         assert_eq!(decide(&branch), Step::Delete(Propagation::Foreground));
         let absent = Facts { has_dependents: true, ..owned(&[Verdict::Absent]) };
-        assert_eq!(decide(&absent), Step::Delete(Propagation::Background));
+        assert_eq!(decide(&absent), Step::Delete(Propagation::Unsaid));
     }
 
     #[test]

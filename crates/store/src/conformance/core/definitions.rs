@@ -123,6 +123,17 @@ pub async fn with_schemas_that_are_not_structural_are_refused(subject: &Subject)
     }
 }
 
+/// What objects can be selected by must be there, and have one text.
+pub async fn with_selectable_fields_that_are_not_there_are_refused(subject: &Subject) {
+    for path in [".spec.nothing", "spec.text", ".spec.list", ".spec.free", ".metadata.name"] {
+        let fields = fields_refused(subject, |spec| {
+            spec["versions"][0]["selectableFields"] = json!([{"jsonPath": path}]);
+        });
+        let fields = fields.await;
+        assert!(fields.iter().any(|field| field.contains("selectableFields[0]")), "{path}: {fields:?}");
+    }
+}
+
 /// The name of a definition follows from what it defines.
 pub async fn are_named_after_what_they_define(subject: &Subject) {
     let mut object = Definition::usual().object(&group(subject), "x");

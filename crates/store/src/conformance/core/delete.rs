@@ -42,6 +42,27 @@ pub async fn asked_for_again_changes_nothing(subject: &Subject) {
     assert_eq!(next_word(&mut events).await, "A marker");
 }
 
+/// To ask again with another policy changes what is left to the collector, and nothing else.
+pub async fn asked_for_again_can_change_the_policy(subject: &Subject) {
+    let widgets = subject.widgets().await;
+    // A finalizer of ours keeps a collector from being quicker than the case.
+    let created = widgets.create_finalized("a", &["a.dev/f"]).await;
+    let mut asked_at = None;
+    for (propagation, finalizers) in [
+        (Propagation::Orphan, &["a.dev/f", "orphan"][..]),
+        (Propagation::Foreground, &["a.dev/f", "foregroundDeletion"][..]),
+        (Propagation::Background, &["a.dev/f"][..]),
+    ] {
+        let options = Delete { propagation, ..Delete::default() };
+        let answer = widgets.try_delete("a", &options).await.unwrap();
+        let Deleted::Waiting(waiting) = answer else { panic!("gone") };
+        let object = waiting.decode();
+        assert_eq!(object.finalizers(), finalizers);
+        assert_eq!(object.generation(), created.head().generation + 1);
+        assert_eq!(*asked_at.get_or_insert(object.deleted_at()), object.deleted_at());
+    }
+}
+
 /// The object goes with its last finalizer, not before.
 pub async fn ends_with_the_last_finalizer(subject: &Subject) {
     let widgets = subject.widgets().await;

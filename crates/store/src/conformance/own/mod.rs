@@ -4,6 +4,7 @@ pub mod apply;
 pub mod bookmarks;
 pub mod cards;
 pub mod concurrency;
+pub mod delete;
 pub mod expiry;
 pub mod fences;
 pub mod history;
@@ -38,6 +39,15 @@ macro_rules! own_suite {
                     of_a_kind_differ_after_its_changes_only,
                     of_a_list_are_the_newest,
                     can_be_listed_at,
+                ]
+            );
+            $crate::conformance_theme!(
+                $($subject)+,
+                own,
+                delete,
+                [
+                    asked_for_again_without_a_policy_keeps_it,
+                    asked_for_again_lets_go_of_what_only_the_collector_held,
                 ]
             );
             $crate::conformance_theme!(

@@ -1,7 +1,7 @@
 //! Roles and bindings: who may do what. Their meaning is the API's; here is what they must be like.
 
 use concert_model::metadata::NameRule;
-use concert_model::{FieldError, FieldPath, Object, Rule};
+use concert_model::{FieldError, FieldPath, LabelSelector, Object, Rule};
 use serde_json::{Value, json};
 
 use super::{Told, plain, texts};
@@ -22,8 +22,15 @@ pub(super) fn all() -> Vec<Told> {
     let rule = json!({"type": "object", "properties": {"apiGroups": texts(), "resources": texts(), "verbs": texts(),
         "resourceNames": texts(), "nonResourceURLs": texts()}});
     let rules = json!({"type": "array", "items": rule, "nullable": true});
-    let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     let text = json!({"type": "string"});
+    let expression = json!({"type": "object",
+        "properties": {"key": text, "operator": text, "values": texts()}});
+    let selector = json!({"type": "object", "x-kubernetes-map-type": "atomic", "properties": {
+        "matchLabels": {"type": "object", "additionalProperties": text},
+        "matchExpressions": {"type": "array", "items": expression},
+    }});
+    let aggregation = json!({"type": "object",
+        "properties": {"clusterRoleSelectors": {"type": "array", "items": selector}}});
     let role_ref = json!({"type": "object", "x-kubernetes-map-type": "atomic",
         "properties": {"apiGroup": text, "kind": text, "name": text}});
     let subject = json!({"type": "object", "x-kubernetes-map-type": "atomic",
@@ -41,7 +48,10 @@ pub(super) fn all() -> Vec<Told> {
     };
     vec![
         role(kind("Role", "roles", true), json!({"rules": rules})),
-        role(kind(CLUSTER_ROLE, "clusterroles", false), json!({"rules": rules, "aggregationRule": free})),
+        role(
+            kind(CLUSTER_ROLE, "clusterroles", false),
+            json!({"rules": rules, "aggregationRule": aggregation}),
+        ),
         binding(kind(ROLE_BINDING, "rolebindings", true)),
         binding(kind(CLUSTER_ROLE_BINDING, "clusterrolebindings", false)),
     ]
@@ -90,6 +100,11 @@ fn check_role(object: &Object, errors: &mut Vec<FieldError>) {
     let (path, is_namespaced) = (FieldPath::new("rules"), object.kind() == "Role");
     for (i, rule) in object.get("rules").as_array().into_iter().flatten().enumerate() {
         check_policy(rule, is_namespaced, &path.index(i), errors);
+    }
+    let path = FieldPath::new("aggregationRule.clusterRoleSelectors");
+    let selectors = object.get("aggregationRule").get("clusterRoleSelectors").and_then(Value::as_array);
+    for (i, selector) in selectors.into_iter().flatten().enumerate() {
+        errors.extend(LabelSelector::from_json(&path.index(i), selector).err().into_iter().flatten());
     }
 }
 
@@ -209,6 +224,22 @@ mod tests {
         assert!(fields("ClusterRole", path.clone()).is_empty());
         assert_eq!(fields("Role", path), ["rules[0].nonResourceURLs"]);
         assert!(fields("ClusterRole", json!({"aggregationRule": {}})).is_empty());
+    }
+
+    #[test]
+    fn selectors_of_an_aggregation_must_be_selectors() {
+        let of = |selector: Value| json!({"aggregationRule": {"clusterRoleSelectors": [selector]}});
+        let good =
+            json!({"matchLabels": {"to": "view"}, "matchExpressions": [{"key": "a", "operator": "Exists"}]});
+        assert!(fields("ClusterRole", of(good)).is_empty());
+        let place = "aggregationRule.clusterRoleSelectors[0]";
+        for (bad, field) in [
+            (json!({"matchLabels": "to=view"}), ".matchLabels"),
+            (json!({"matchExpressions": {"key": "a"}}), ".matchExpressions"),
+            (json!({"matchExpressions": [{"key": "a", "operator": "Is"}]}), ".matchExpressions[0]"),
+        ] {
+            assert_eq!(fields("ClusterRole", of(bad)), [format!("{place}{field}")]);
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Namespaces, Secrets, ConfigMaps, Events, ServiceAccounts, Leases, and definitions themselves.
+//! Namespaces, Secrets, ConfigMaps, Events, ServiceAccounts and Leases.
 
 use concert_model::metadata::NameRule;
 use concert_model::{GroupKind, Object};
@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::{Told, moment, plain};
 use crate::kind::Kind;
-use crate::local::definition;
 
 const NAMESPACE: &str = "Namespace";
 /// What keeps a namespace until its objects are gone.
@@ -19,7 +18,7 @@ pub(in crate::local) fn namespace_kind() -> GroupKind {
 }
 
 pub(super) fn all() -> Vec<Told> {
-    vec![namespace(), secret(), config_map(), event(), service_account(), lease(), definition()]
+    vec![namespace(), secret(), config_map(), event(), service_account(), lease()]
 }
 
 fn free() -> Value {
@@ -28,6 +27,15 @@ fn free() -> Value {
 
 fn text_map() -> Value {
     json!({"type": "object", "additionalProperties": {"type": "string"}})
+}
+
+/// Which object something is about.
+fn reference() -> Value {
+    let text = json!({"type": "string"});
+    json!({"type": "object", "x-kubernetes-map-type": "atomic", "properties": {
+        "apiVersion": text, "kind": text, "namespace": text, "name": text, "uid": text,
+        "resourceVersion": text, "fieldPath": text,
+    }})
 }
 
 fn namespace() -> Told {
@@ -76,10 +84,13 @@ fn event() -> Told {
     let kind =
         Kind { selectable_fields: selectable.map(String::from).into(), ..plain("", "v1", "Event", "events") };
     let (text, number) = (json!({"type": "string"}), json!({"type": "integer", "format": "int32"}));
+    let source = json!({"type": "object", "properties": {"component": text, "host": text}});
+    let series = json!({"type": "object", "properties": {"count": number, "lastObservedTime": moment()}});
     let fields = json!({
-        "involvedObject": free(), "reason": text, "message": text, "source": free(), "firstTimestamp": moment(),
-        "lastTimestamp": moment(), "count": number, "type": text, "eventTime": moment(), "series": free(),
-        "action": text, "related": free(), "reportingComponent": text, "reportingInstance": text,
+        "involvedObject": reference(), "reason": text, "message": text, "source": source,
+        "firstTimestamp": moment(), "lastTimestamp": moment(), "count": number, "type": text,
+        "eventTime": moment(), "series": series, "action": text, "related": reference(),
+        "reportingComponent": text, "reportingInstance": text,
     });
     Told {
         short_names: &["ev"],
@@ -119,21 +130,6 @@ fn lease() -> Told {
     Told {
         columns: &[("Holder", "string", ".spec.holderIdentity", 0), AGE],
         ..Told::new(plain("coordination.k8s.io", "v1", "Lease", "leases"), json!({"spec": spec}))
-    }
-}
-
-fn definition() -> Told {
-    let kind = Kind {
-        is_namespaced: false,
-        has_status: true,
-        has_generation: true,
-        ..plain(definition::DEFINITION_GROUP, "v1", definition::DEFINITION_KIND, "customresourcedefinitions")
-    };
-    Told {
-        short_names: &["crd", "crds"],
-        categories: &["api-extensions"],
-        columns: &[("Created At", "string", ".metadata.creationTimestamp", 0)],
-        ..Told::new(kind, json!({"spec": free(), "status": free()}))
     }
 }
 

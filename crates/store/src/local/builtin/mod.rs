@@ -3,6 +3,7 @@
 mod access;
 mod basic;
 mod content;
+mod definitions;
 mod token;
 
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use crate::kind::Kind;
 pub(super) use basic::{NAMESPACE_FINALIZER, keep_finalizers, namespace_kind};
 
 pub(super) fn all() -> Vec<Served> {
-    let told = basic::all().into_iter().chain(access::all()).chain([token::told()]);
+    let told = basic::all().into_iter().chain(access::all()).chain([definitions::told(), token::told()]);
     told.map(Told::serve).collect()
 }
 
