@@ -53,6 +53,8 @@ class Speaker:
         self.is_known = True
         self.serves: str | None = None
         self.conflict: str | None = None
+        # What registrations of these names are answered with.
+        self.refusals: dict[str, int] = {}
         self.answers: dict[str, dict[str, Any]] = {}
         self.answers_to_lose = 0
         self.claims_to_lose = 0
@@ -98,7 +100,10 @@ class Speaker:
     async def _register(self, request: web.Request) -> web.Response:
         if self.conflict:
             return web.json_response({"detail": self.conflict}, status=409)
-        self.registered.append(await request.json())
+        body = await request.json()
+        if body["name"] in self.refusals:
+            return web.json_response({"detail": f"not {body['name']}"}, status=self.refusals[body["name"]])
+        self.registered.append(body)
         self.is_known = True
         return web.json_response({}, status=201)
 
