@@ -259,8 +259,8 @@ class BaseReconciler(ReconcilerPlugin):
     async def _run(self, resource: dict[str, Any], ctx: ReconcilerContext) -> None:
         started = time.monotonic()
         resource_id, name = resource["id"], resource["name"]
-        try:
-            result = await self._outcome(resource, ctx)
+
+        async def record(result: ReconcileResult | None) -> None:
             await ctx.record_reconciliation(
                 resource_id,
                 result,
@@ -268,6 +268,17 @@ class BaseReconciler(ReconcilerPlugin):
                 trigger_reason=trigger_reason(resource),
                 drift_detected=isinstance(result, DetailedResult) and result.drift_detected,
             )
+
+        try:
+            result = await self._outcome(resource, ctx)
+            try:
+                await record(result)
+            # No result at all, or one that cannot be sent or is refused. Kept, the lease would only run out.
+            except (AttributeError, TypeError, ValueError) as error:
+                logger.exception(
+                    "Reconciler plugin %s returned no usable result for %s (%s)", self.name, name, resource_id
+                )
+                await record(ReconcileResult(success=False, message=f"the result cannot be recorded: {error}"))
         except StaleLeaseError as error:
             logger.warning("Reconciler plugin %s lost %s (%s): %s", self.name, name, resource_id, error.reason)
         except Exception:
