@@ -60,6 +60,8 @@ class Speaker:
         self.claims_to_lose = 0
         self.claimed: dict[str, list[dict[str, Any]]] = {}
         self.marks: list[tuple[int, float]] = []
+        # Paths of writes without a lease, as they came.
+        self.without_lease: list[str] = []
         self.writes_may_end = asyncio.Event()
         self.writes_may_end.set()
         self.ended = asyncio.Event()
@@ -70,6 +72,7 @@ class Speaker:
         app.router.add_post("/api/v1/workers/{name}/writes", self._writes)
         app.router.add_get("/api/v1/resources/{id}/history", self._history)
         app.router.add_post("/api/v1/resources/{id}/reconcile", self._mark)
+        app.router.add_put("/api/v1/resources/{rest:.*}", self._put)
         self.server = TestServer(app)
 
     @property
@@ -113,6 +116,10 @@ class Speaker:
     async def _mark(self, request: web.Request) -> web.Response:
         self.marks.append((int(request.match_info["id"]), (await request.json())["delay_seconds"]))
         return web.json_response({}, status=202)
+
+    async def _put(self, request: web.Request) -> web.Response:
+        self.without_lease.append(request.raw_path)
+        return web.json_response({})
 
     def _unknown(self) -> web.Response:
         return web.json_response({"detail": "Worker not found"}, status=404)

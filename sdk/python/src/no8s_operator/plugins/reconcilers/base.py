@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from no8s_operator.errors import ServerError, StaleLeaseError
 from no8s_operator.records import ResourceRecord, trigger_reason
@@ -107,7 +108,7 @@ class ReconcilerContext:
         if observed_generation is not None:
             body["observed_generation"] = observed_generation
         op = {"op": "condition", "type": condition_type, **body}
-        await self._write(resource_id, op, f"/conditions/{condition_type}", body)
+        await self._write(resource_id, op, f"/conditions/{quote(condition_type, safe='')}", body)
 
     async def get_action_plugin(self, name: str) -> "ActionPlugin":
         """The action plugin of that name, configured from the host's environment."""
