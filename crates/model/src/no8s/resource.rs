@@ -95,14 +95,17 @@ impl<'a> Resource<'a> {
     }
 
     /// When it is due; none for at once, or for never before something changes. A run that was asked for
-    /// comes when it was asked for, whatever was to be next.
+    /// comes when it was asked for, whatever was to be next; but what is to go is not put off by one.
     pub fn next(self) -> Option<Timestamp> {
         if self.is_changed() {
             return None;
         }
-        match asked(self.0) {
-            Some(at) => time::parse(at),
-            None => self.time("nextReconcileTime"),
+        let next = self.time("nextReconcileTime");
+        match asked(self.0).map(time::parse) {
+            // At once, which is none, is before any time.
+            Some(at) if self.is_deleting() => at.min(next),
+            Some(at) => at,
+            None => next,
         }
     }
 

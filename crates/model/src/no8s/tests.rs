@@ -383,6 +383,19 @@ fn a_run_that_is_asked_for_at_a_time_comes_then_and_may_be_later_than_the_next_o
 }
 
 #[test]
+fn a_run_that_is_asked_for_later_does_not_hold_a_deletion_back() {
+    let mut object = going(json!({"phase": "ready"}), json!(["dns_record"]));
+    object.set_annotation(names::RECONCILE_AT, &time::micros(at(86_400)));
+    let object = with(object.clone(), deleting(&object, at(0)));
+    assert_eq!(due_in(&object, at(0)), None);
+    let failed = reported(&object, &report(Phase::Failed, "no", None), &moment(0, 3));
+    let mut object = with(object, failed);
+    assert_eq!(due_in(&object, at(0)), Some(Duration::from_secs(60)));
+    object.set_annotation(names::RECONCILE_AT, &time::micros(at(5)));
+    assert_eq!(due_in(&object, at(0)), Some(Duration::from_secs(5)), "a sooner one still helps");
+}
+
+#[test]
 fn parts_are_where_the_table_says() {
     let mut object = resource(json!({"outputs": {"ip": "1"}, "message": "m"}));
     object.set("plugin", json!({"action": "exec", "config": {"a": 1}, "metadata": {"b": 2}}));
