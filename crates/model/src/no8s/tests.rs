@@ -307,6 +307,24 @@ fn what_was_reported_before_it_was_returned_counts_once() {
 }
 
 #[test]
+fn a_failure_that_is_said_twice_under_a_lease_is_one() {
+    let said = |message| report(Phase::Failed, message, None);
+    let once = reported(&resource(Value::Null), &said("boom"), &moment(0, 2));
+    let twice = failed_again(&resource(once.clone()), &said("boom"), &moment(5, 2));
+    assert_eq!(twice, once);
+    let other = failed_again(&resource(once.clone()), &said("bang"), &moment(5, 2));
+    assert_eq!((&other["message"], wait(&other, 0)), (&json!("bang"), 60));
+    assert_eq!(
+        (other["retryCount"].as_u64(), &*lines(&other)[0]),
+        (Some(1), "Ready/False/ReconcileFailed/bang/2")
+    );
+    let object = going(once, json!(["dns_record"]));
+    let object = with(object.clone(), deleting(&object, at(0)));
+    let late = failed_again(&object, &said("boom"), &moment(5, 2));
+    assert_eq!(lines(&late), lines(object.status()), "what came before the deletion does not hide it");
+}
+
+#[test]
 fn a_lost_lease_is_a_failure() {
     let object = resource(json!({"phase": "reconciling", "observedGeneration": 1}));
     let (status, next) = expired(&object, &said(Some(Phase::Reconciling)), &moment(0, 2));

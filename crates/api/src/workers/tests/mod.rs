@@ -131,6 +131,20 @@ async fn the_last_finalizer_takes_the_object_along_and_the_rest_of_the_lease_sti
 }
 
 #[tokio::test]
+async fn a_failure_whose_answer_was_lost_and_that_is_sent_again_counts_once() {
+    let stage = Stage::with_worker().await;
+    stage.create(7).await;
+    let fence = stage.one().await["lease"]["fence"].clone();
+    let failed = json!({"item": "7", "fence": fence, "op": "status", "status": "failed", "message": "boom"});
+    for _ in 0..2 {
+        let body = json!({"writes": [failed]});
+        let (_, answers) = stage.call("POST", "workers/dns_record/writes", body).await;
+        assert_eq!(answers["results"][0]["status"], 200, "{answers}");
+    }
+    assert_eq!(Resource(&stage.get(7).await).retry_count(), 1);
+}
+
+#[tokio::test]
 async fn heartbeats_tell_what_is_lost() {
     let stage = Stage::with_worker().await;
     stage.create(7).await;
