@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use concert_engine::workers::Report;
 use concert_engine::{Seen, Wait};
+use concert_model::ResourceVersion;
 use concert_model::no8s::{self, Phase};
-use concert_model::{Encoded, ResourceVersion};
-use concert_store::{Error as StoreError, Store};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -98,7 +97,7 @@ impl Inner {
             let Some(id) = id else {
                 return Err(Error::unprocessable("waits_for: object must be the id of a resource"));
             };
-            let Some(object) = self.awaited(id).await? else {
+            let Some(object) = self.find(id).await? else {
                 is_whole = false;
                 continue;
             };
@@ -113,14 +112,5 @@ impl Inner {
             });
         }
         Ok(is_whole.then_some(waits))
-    }
-
-    async fn awaited(&self, id: u64) -> Result<Option<Encoded>, Error> {
-        let Some(key) = self.find(id).await? else { return Ok(None) };
-        match self.parts.store.get(&key).await {
-            Ok(object) => Ok(Some(object)),
-            Err(StoreError::NotFound { .. } | StoreError::UnknownKind { .. }) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
     }
 }
