@@ -43,6 +43,10 @@ pub struct Lifecycle {
 impl Lifecycle {
     async fn offer(&self, key: &ObjectKey) -> Result<Prepared, Error> {
         let object = self.store.get(key).await?.decode();
+        if Resource(&object).is_given_up() {
+            let failure = Failure::new(Resource(&object).message().unwrap_or_default()).elsewhere();
+            return Ok(Prepared::Settled(Outcome::Terminal(failure)));
+        }
         if let Some(wait) = due_in(&object, self.clock.now()) {
             let lane = lane(Resource(&object).shown_phase());
             return Ok(Prepared::Settled(Outcome::AfterIn(lane, wait)));

@@ -109,6 +109,13 @@ impl<'a> Resource<'a> {
         }
     }
 
+    /// Whether it failed in a way that trying again does not mend, and nothing has changed since: of every
+    /// other failure the status says when the next try is.
+    pub fn is_given_up(self) -> bool {
+        let is_failed = self.phase() == Phase::Failed && self.time("nextReconcileTime").is_none();
+        is_failed && !self.is_changed() && !self.is_deleting() && asked(self.0).is_none()
+    }
+
     /// When it last became ready.
     pub fn last(self) -> Option<Timestamp> {
         self.time("lastReconcileTime")

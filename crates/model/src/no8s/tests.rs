@@ -414,6 +414,24 @@ fn a_run_that_is_asked_for_later_does_not_hold_a_deletion_back() {
 }
 
 #[test]
+fn what_failed_for_good_is_given_up_until_it_changes_or_somebody_asks() {
+    let failed = reported(&resource(Value::Null), &report(Phase::Failed, "boom", None), &moment(0, 2));
+    assert!(!Resource(&resource(failed.clone())).is_given_up(), "there is a next try");
+    let mut status = failed;
+    status["nextReconcileTime"] = Value::Null;
+    let object = resource(status.clone());
+    assert!(Resource(&object).is_given_up());
+    let mut changed = object.clone();
+    changed.set_metadata("generation", json!(3));
+    assert!(!Resource(&changed).is_given_up());
+    let mut asked = object;
+    asked.set_annotation(names::RECONCILE_AT, "now");
+    assert!(!Resource(&asked).is_given_up());
+    assert!(!Resource(&going(status, json!(["dns_record"]))).is_given_up());
+    assert!(!Resource(&resource(json!({"phase": "reconciling"}))).is_given_up());
+}
+
+#[test]
 fn parts_are_where_the_table_says() {
     let mut object = resource(json!({"outputs": {"ip": "1"}, "message": "m"}));
     object.set("plugin", json!({"action": "exec", "config": {"a": 1}, "metadata": {"b": 2}}));

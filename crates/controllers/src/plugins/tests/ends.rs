@@ -243,6 +243,8 @@ async fn what_failed_for_good_is_not_tried_again_until_it_changes() {
     assert_eq!((Resource(&object).phase(), Resource(&object).next()), (Phase::Failed, None));
     world.pass(4 * 3600).await;
     assert!(world.claim("h", 1).await.is_empty());
+    let world = world.restart().await;
+    assert!(world.claim("h", 1).await.is_empty(), "a restart is no change");
     world.change(1).await;
     world.pass(1).await;
     let item = world.one().await;
