@@ -10,7 +10,7 @@ use super::definition::{Type, Wish, build};
 use super::{definition_key, find, find_any, list};
 use crate::kube::Body;
 use crate::rest::Fields;
-use crate::rest::call::{Call, answer, no_content};
+use crate::rest::call::{Call, answer, no_content, tagged};
 use crate::rest::draft7::Schema;
 use crate::rest::error::Error;
 use crate::write::{Operation, Refused};
@@ -41,13 +41,13 @@ pub(crate) async fn all(call: &Call<'_>) -> Result<Response<Body>, Error> {
 /// `GET /resource-types/{id}`.
 pub(crate) async fn get(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
     let id = call.id("resource_type_id", id)?;
-    Ok(answer(StatusCode::OK, &by_id(call, id).await?.view()))
+    Ok(shown(StatusCode::OK, &by_id(call, id).await?))
 }
 
 /// `GET /resource-types/{name}/{version}`.
 pub(crate) async fn get_by_name(call: &Call<'_>, name: &str, version: &str) -> Result<Response<Body>, Error> {
     let found = find(call.store(), name, version).await?.ok_or_else(|| Error::not_found(NOT_FOUND))?;
-    Ok(answer(StatusCode::OK, &found.view()))
+    Ok(shown(StatusCode::OK, &found))
 }
 
 /// `POST /resource-types`.
@@ -74,7 +74,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Response<Body>, Error> {
     check_schema(schema)?;
     let wish = Wish { name, version, schema, description, metadata };
     let created = store_new(call, &wish).await?;
-    Ok(answer(StatusCode::CREATED, &created.view()))
+    Ok(shown(StatusCode::CREATED, &created))
 }
 
 fn check_schema(schema: &Value) -> Result<(), Error> {
@@ -152,6 +152,7 @@ pub(crate) async fn update(call: &Call<'_>, id: &str) -> Result<Response<Body>, 
     }
     for _ in 0..TRIES_MAX {
         let found = by_id(call, id).await?;
+        call.check_match(&found.resource_version.0)?;
         let mut object = found.object.clone();
         object.set_metadata("resourceVersion", Value::from(&*found.resource_version.0));
         let texts = [
@@ -172,7 +173,7 @@ pub(crate) async fn update(call: &Call<'_>, id: &str) -> Result<Response<Body>, 
             Ok(written) => {
                 let written =
                     Type::read(&written.into_object()).ok_or_else(|| Error::not_found(NOT_FOUND))?;
-                return Ok(answer(StatusCode::OK, &written.view()));
+                return Ok(shown(StatusCode::OK, &written));
             }
             Err(error) if error.code == StatusCode::CONFLICT => {}
             Err(error) => return Err(error),
@@ -187,6 +188,7 @@ pub(crate) async fn delete(call: &Call<'_>, id: &str) -> Result<Response<Body>, 
     let id = call.id("resource_type_id", id)?;
     call.admin("delete").await?;
     let found = by_id(call, id).await?;
+    call.check_match(&found.resource_version.0)?;
     let resources = match call.store().list(&Query::all(found.kind.clone()), &PageRequest::whole()).await {
         Ok(page) => page.items,
         Err(concert_store::Error::UnknownKind { .. }) => Vec::new(),
@@ -196,9 +198,14 @@ pub(crate) async fn delete(call: &Call<'_>, id: &str) -> Result<Response<Body>, 
         return Err(Error::conflict(IN_USE));
     }
     let key = definition_key(&found.plural, &found.kind.group);
-    let options = Delete { uid: found.object.uid(), ..Delete::default() };
+    let resource_version = call.has_match().then_some(found.resource_version);
+    let options = Delete { uid: found.object.uid(), resource_version, ..Delete::default() };
     call.write(Operation::Delete(key, options)).await?;
     Ok(no_content())
+}
+
+fn shown(code: StatusCode, found: &Type) -> Response<Body> {
+    tagged(code, &found.view(), &found.resource_version.0)
 }
 
 async fn by_id(call: &Call<'_>, id: u64) -> Result<Type, Error> {
