@@ -47,7 +47,8 @@ impl<'a> Resource<'a> {
             return Phase::Deleting;
         }
         match self.phase() {
-            Phase::Ready | Phase::Failed if self.is_changed() => Phase::Pending,
+            // Also while a worker is at the spec before it: nobody has begun with this one.
+            Phase::Ready | Phase::Failed | Phase::Reconciling if self.is_changed() => Phase::Pending,
             // Only its metadata says that something is to go.
             Phase::Deleting => Phase::Pending,
             phase => phase,

@@ -291,6 +291,19 @@ fn the_end_of_a_lease_resolves_the_phase() {
 }
 
 #[test]
+fn a_change_is_pending_until_a_worker_has_begun_with_it() {
+    let mut object = resource(Value::Null);
+    object = with(object.clone(), started(&object, &moment(0, 2)));
+    assert_eq!(Resource(&object).shown_phase(), Phase::Reconciling);
+    object.set_metadata("generation", json!(3));
+    assert_eq!(Resource(&object).shown_phase(), Phase::Pending);
+    object = with(object.clone(), reported(&object, &report(Phase::Reconciling, "on", None), &moment(1, 2)));
+    assert_eq!(Resource(&object).shown_phase(), Phase::Pending, "it is about the one before");
+    object = with(object.clone(), started(&object, &moment(2, 3)));
+    assert_eq!(Resource(&object).shown_phase(), Phase::Reconciling);
+}
+
+#[test]
 fn what_was_reported_before_it_was_returned_counts_once() {
     let failed = reported(&resource(Value::Null), &report(Phase::Failed, "boom", None), &moment(0, 2));
     let object = resource(failed.clone());
