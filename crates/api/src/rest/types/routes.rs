@@ -40,18 +40,21 @@ pub(crate) async fn all(call: &Call<'_>) -> Result<Response<Body>, Error> {
 
 /// `GET /resource-types/{id}`.
 pub(crate) async fn get(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
+    call.query(&[]).check()?;
     let id = call.id("resource_type_id", id)?;
     Ok(shown(StatusCode::OK, &by_id(call, id).await?))
 }
 
 /// `GET /resource-types/{name}/{version}`.
 pub(crate) async fn get_by_name(call: &Call<'_>, name: &str, version: &str) -> Result<Response<Body>, Error> {
+    call.query(&[]).check()?;
     let found = find(call.store(), name, version).await?.ok_or_else(|| Error::not_found(NOT_FOUND))?;
     Ok(shown(StatusCode::OK, &found))
 }
 
 /// `POST /resource-types`.
 pub(crate) async fn create(call: &Call<'_>) -> Result<Response<Body>, Error> {
+    call.query(&[]).check()?;
     call.admin("create").await?;
     let body = call.body()?;
     let mut fields = Fields::of(&body)?;
@@ -138,6 +141,7 @@ async fn group_for(call: &Call<'_>, wish: &Wish<'_>) -> Result<String, Error> {
 
 /// `PUT /resource-types/{id}`.
 pub(crate) async fn update(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
+    call.query(&[]).check()?;
     let id = call.id("resource_type_id", id)?;
     call.admin("update").await?;
     let body = call.body()?;
@@ -185,6 +189,7 @@ pub(crate) async fn update(call: &Call<'_>, id: &str) -> Result<Response<Body>, 
 /// `DELETE /resource-types/{id}`. Resources that are on their way out do not count: the definition waits
 /// for them.
 pub(crate) async fn delete(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
+    call.query(&[]).check()?;
     let id = call.id("resource_type_id", id)?;
     call.admin("delete").await?;
     let found = by_id(call, id).await?;
