@@ -207,3 +207,9 @@ def test_the_description_is_open_and_lists_the_routes(nobody: Api) -> None:
     for path in ("/api/v1/resources", "/api/v1/resource-types", "/api/v1/users", "/api/v1/auth/login"):
         assert path in paths
     assert nobody.ask("GET", "/docs").headers["content-type"].startswith("text/html")
+
+
+@pytest.mark.differs("passes them over")
+@pytest.mark.parametrize("path", ["/resources", "/resource-types", "/resource-types/1", "/users", "/custom-roles"])
+def test_a_parameter_that_is_not_known_is_refused(admin: Api, path: str) -> None:
+    assert admin.invalid(["query", "colour"], "GET", path + "?colour=red")["type"] == "extra_forbidden"

@@ -124,7 +124,8 @@ def test_07_a_change_during_a_run_is_not_lost_and_observed_never_goes_back(admin
     created = kind.create()
     lent = kind.worker.one()
     lent.phase("reconciling")
-    admin.expect(200, "PUT", f"/resources/{created['id']}", {"spec": OTHER})
+    changed = admin.expect(200, "PUT", f"/resources/{created['id']}", {"spec": OTHER})
+    assert changed["status"] == "pending"
     lent.phase("ready", "for the old spec", 1)
     lent.result(True)
     during = kind.get(created)

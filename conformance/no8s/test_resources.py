@@ -280,9 +280,15 @@ def test_if_match(admin: Api, kind: Kind) -> None:
     current = admin.ask("GET", path).headers["etag"]
     assert current != tag
     detail = f"If-Match does not name the current state, which is {current}"
-    for method, body in (("PUT", again), ("DELETE", None)):
-        admin.refused(412, detail, method, path, body, headers={"If-Match": tag})
+    for method, what, body in (
+        ("PUT", "", again),
+        ("PUT", "/finalizers", {"add": ["ext"]}),
+        ("POST", "/reconcile", None),
+        ("DELETE", "", None),
+    ):
+        admin.refused(412, detail, method, path + what, body, headers={"If-Match": tag})
     shown = kind.get(created)
+    assert (shown["finalizers"], admin.ask("GET", path).headers["etag"]) == ([kind.worker.name], current)
     assert (shown["spec"]["value"], shown["deleted_at"]) == ("203.0.113.51", None)
 
 

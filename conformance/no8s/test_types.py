@@ -130,3 +130,26 @@ def test_a_name_and_version_that_do_not_exist(admin: Api) -> None:
 @pytest.mark.differs("answers 409 that resources reference it")
 def test_deleting_a_type_that_does_not_exist(admin: Api) -> None:
     admin.refused(404, "Resource type not found", "DELETE", "/resource-types/999999999")
+
+
+@pytest.mark.differs("knows no If-Match")
+def test_if_match(admin: Api, made: dict[str, Any]) -> None:
+    path = f"/resource-types/{made['id']}"
+    tag = admin.ask("GET", path).headers["etag"]
+    assert admin.ask("GET", f"/resource-types/{made['name']}/v1").headers["etag"]
+    admin.expect(200, "PUT", path, {"description": "other"}, headers={"If-Match": "*"})
+    assert admin.ask("GET", path).headers["etag"] != tag
+    for method, body in (("PUT", {"description": "late"}), ("DELETE", None)):
+        said = admin.expect(412, method, path, body, headers={"If-Match": tag})["detail"]
+        assert said.startswith("If-Match does not name the current state, which is ")
+    assert admin.expect(200, "GET", path)["description"] == "other"
+
+
+def test_resources_that_are_on_their_way_out_do_not_hold_a_type(admin: Api, kind: Kind) -> None:
+    created = kind.create()
+    path = f"/resource-types/{kind.id}"
+    admin.refused(409, "Cannot delete: resources still reference this type", "DELETE", path)
+    kind.delete(created)
+    assert kind.get(created)["status"] == "deleting"
+    admin.expect(204, "DELETE", path)
+    admin.refused(404, "Resource type not found", "GET", path)

@@ -117,3 +117,22 @@ def test_a_user_that_does_not_exist(admin: Api, method: str, body: Any) -> None:
 
 def test_without_ldap_there_is_nothing_to_synchronise(admin: Api) -> None:
     admin.refused(503, "LDAP is not configured", "POST", "/users/ldap-sync")
+
+
+@pytest.mark.differs("knows no If-Match")
+@pytest.mark.parametrize(
+    ("path", "body", "change"),
+    [
+        ("/users", {"username": unique("user"), "password": PASSWORD}, {"display_name": "One"}),
+        ("/custom-roles", {"name": unique("role")}, {"description": "One"}),
+    ],
+)
+def test_if_match(admin: Api, path: str, body: dict[str, Any], change: dict[str, Any]) -> None:
+    path = f"{path}/{admin.expect(201, 'POST', path, body)['id']}"
+    tag = admin.ask("GET", path).headers["etag"]
+    changed = admin.ask("PUT", path, change, headers={"If-Match": tag})
+    assert (changed.status_code, changed.headers["etag"] != tag) == (200, True)
+    for method, late in (("PUT", dict.fromkeys(change, "Two")), ("DELETE", None)):
+        admin.expect(412, method, path, late, headers={"If-Match": tag})
+    assert admin.expect(200, "GET", path) == changed.json()
+    admin.expect(204, "DELETE", path, headers={"If-Match": changed.headers["etag"]})

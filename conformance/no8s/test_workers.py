@@ -275,8 +275,11 @@ def test_a_result_says_all_in_one_entry(admin: Api, kind: Kind) -> None:
     assert (shown[0]["outputs"], shown[0]["conditions"][-1]["type"]) == ({"ip": "1.2.3.4"}, "Synced")
     assert (shown[1]["status_message"], shown[1]["retry_count"]) == ("boom", 1)
     kind.worker.nothing()
-    stale = kind.worker.results(ready.raw(outcome="ready"))
-    assert stale[0]["status"] == 409
+    other = {"outcome": "ready", "outputs": {"ip": "5.6.7.8"}}
+    again, stale = kind.worker.results(ready.raw(**other), {**ready.raw(**other), "fence": 0})
+    assert again["status"] == 200, "the answer to a result that was taken may have been lost"
+    assert stale["status"] == 409
+    assert admin.expect(200, "GET", f"/resources/{ids[0]}")["outputs"] == {"ip": "1.2.3.4"}
 
 
 def test_what_failed_for_good_is_not_tried_again_until_it_changes(admin: Api, kind: Kind) -> None:
@@ -301,6 +304,15 @@ def test_a_wait_for_what_has_changed_meanwhile_is_over_at_once(admin: Api, kind:
     kind.worker.results(item.raw(outcome="not_ready", waits_for=[{"object": str(other), "resource_version": read}]))
     assert kind.worker.one().item == item.item
     admin.expect(200, "PUT", f"/resources/{other}/finalizers", {"remove": ["external"]})
+
+
+def test_a_wait_for_what_is_gone_is_over_at_once(kind: Kind) -> None:
+    kind.create()
+    item = kind.worker.one()
+    kind.worker.results(item.raw(outcome="not_ready", retry_after=3600, waits_for=[{"object": "2147483647"}]))
+    again = kind.worker.one()
+    assert again.item == item.item
+    again.make_ready()
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,11 @@ class Concert:
     def url(self) -> str:
         return f"{'http' if self._is_dev else 'https'}://127.0.0.1:{self.port}"
 
+    @property
+    def identity(self) -> dict[str, str | None]:
+        """What a `Server` of the package needs beside the address: nothing of a server for development."""
+        return {} if self._is_dev else {"token": self._token, "ca": str(self._authority)}
+
     def start(self) -> None:
         """Starts, or starts again on the same port."""
         listen = ["--listen", f"127.0.0.1:{self.port}"]

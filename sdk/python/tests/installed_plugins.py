@@ -99,6 +99,18 @@ class OtherDns(Dns):
         return "other_dns"
 
 
+class Nameless(Dns):
+    """Has no name, which says nothing before it is registered."""
+
+    @property
+    def name(self) -> str:
+        return None  # type: ignore[return-value]
+
+    @property
+    def resource_types(self) -> list[str]:
+        return ["Nameless"]
+
+
 class CannotBeMade(Dns):
     def __init__(self) -> None:
         raise RuntimeError("no licence")

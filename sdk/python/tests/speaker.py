@@ -53,11 +53,15 @@ class Speaker:
         self.is_known = True
         self.serves: str | None = None
         self.conflict: str | None = None
+        # What registrations of these names are answered with.
+        self.refusals: dict[str, int] = {}
         self.answers: dict[str, dict[str, Any]] = {}
         self.answers_to_lose = 0
         self.claims_to_lose = 0
         self.claimed: dict[str, list[dict[str, Any]]] = {}
         self.marks: list[tuple[int, float]] = []
+        # Paths of writes without a lease, as they came.
+        self.without_lease: list[str] = []
         self.writes_may_end = asyncio.Event()
         self.writes_may_end.set()
         self.ended = asyncio.Event()
@@ -68,6 +72,7 @@ class Speaker:
         app.router.add_post("/api/v1/workers/{name}/writes", self._writes)
         app.router.add_get("/api/v1/resources/{id}/history", self._history)
         app.router.add_post("/api/v1/resources/{id}/reconcile", self._mark)
+        app.router.add_put("/api/v1/resources/{rest:.*}", self._put)
         self.server = TestServer(app)
 
     @property
@@ -98,7 +103,10 @@ class Speaker:
     async def _register(self, request: web.Request) -> web.Response:
         if self.conflict:
             return web.json_response({"detail": self.conflict}, status=409)
-        self.registered.append(await request.json())
+        body = await request.json()
+        if body["name"] in self.refusals:
+            return web.json_response({"detail": f"not {body['name']}"}, status=self.refusals[body["name"]])
+        self.registered.append(body)
         self.is_known = True
         return web.json_response({}, status=201)
 
@@ -108,6 +116,10 @@ class Speaker:
     async def _mark(self, request: web.Request) -> web.Response:
         self.marks.append((int(request.match_info["id"]), (await request.json())["delay_seconds"]))
         return web.json_response({}, status=202)
+
+    async def _put(self, request: web.Request) -> web.Response:
+        self.without_lease.append(request.raw_path)
+        return web.json_response({})
 
     def _unknown(self) -> web.Response:
         return web.json_response({"detail": "Worker not found"}, status=404)

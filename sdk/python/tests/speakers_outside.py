@@ -42,6 +42,8 @@ class GitHubSpeaker(_Speaker):
         self.dispatching = 0
         self.most_dispatching = 0
         self.stranger_comes: str | None = None
+        # Of each workflow, sent in pieces as they are ready.
+        self.description = ""
         app = web.Application(middlewares=[self._gate])
         base = "/repos/octo/infra/actions"
         app.router.add_get("/user", self._user)
@@ -68,8 +70,15 @@ class GitHubSpeaker(_Speaker):
     async def _user(self, _: web.Request) -> web.Response:
         return web.json_response({"login": "concert-bot"})
 
-    async def _workflow(self, _: web.Request) -> web.Response:
-        return web.json_response({"id": 1, "name": "Deploy", "state": "active", "path": ".github/workflows/deploy.yml"})
+    async def _workflow(self, request: web.Request) -> web.StreamResponse:
+        found = {"id": 1, "name": "Deploy", "state": "active", "path": ".github/workflows/deploy.yml"}
+        body = json.dumps({**found, "description": self.description}).encode()
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        response.enable_chunked_encoding()
+        await response.prepare(request)
+        for start in range(0, len(body), 10_000):
+            await response.write(body[start : start + 10_000])
+        return response
 
     def add_run(self, login: str = "concert-bot", branch: str = "main", title: str = "Deploy") -> int:
         self.next_id += 1

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from speaker import Speaker, resource
 
-from no8s_operator.plugins.reconcilers.base import BaseReconciler, ReconcilerContext, ReconcileResult
+from no8s_operator.plugins.reconcilers.base import BaseReconciler, DetailedResult, ReconcilerContext, ReconcileResult
 from no8s_operator.worker import Worker
 
 Body = Callable[[dict[str, Any], ReconcilerContext], Awaitable[Any]]
@@ -102,6 +102,31 @@ async def test_every_ending_is_recorded(
         await until(lambda: speaker.results(2))
     result = speaker.results(1)[0]
     assert (result["success"], result["message"], result["trigger_reason"]) == (success, message, "initial")
+
+
+async def unsendable(resource: dict[str, Any], ctx: ReconcilerContext) -> ReconcileResult:
+    return ReconcileResult(True, "fine", requeue_after=object())  # type: ignore[arg-type]
+
+
+async def endless(resource: dict[str, Any], ctx: ReconcilerContext) -> ReconcileResult:
+    return DetailedResult(True, "fine", details={"plan_output": float("nan")})
+
+
+async def no_result(resource: dict[str, Any], ctx: ReconcilerContext) -> Any:
+    return True
+
+
+@pytest.mark.parametrize("body", [unsendable, endless, no_result])
+async def test_a_result_that_cannot_be_sent_is_a_failure_and_gives_the_lease_back(
+    ctx: ReconcilerContext, speaker: Speaker, until: Any, worker: Worker, body: Body
+) -> None:
+    speaker.offer(resource(1), resource(2))
+    async with running(Plugin(body), ctx):
+        await until(lambda: speaker.results(2))
+    result = speaker.results(1)[0]
+    assert result["success"] is False
+    assert result["message"].startswith("the result cannot be recorded: ")
+    assert not worker.leases.held
 
 
 async def test_a_reconcile_that_hangs_is_cancelled_when_its_lease_ends(

@@ -82,6 +82,11 @@ async def test_statuses_that_do_not_exist_are_refused_here(ctx: ReconcilerContex
     assert speaker.writes == []
 
 
+async def test_the_type_of_a_condition_may_be_qualified(ctx: ReconcilerContext, speaker: Speaker) -> None:
+    await ctx.set_condition(7, "example.com/Synced", "True", "R")
+    assert speaker.without_lease == ["/api/v1/resources/7/conditions/example.com%2FSynced"]
+
+
 async def test_a_result_ends_the_lease_and_says_everything(
     ctx: ReconcilerContext, speaker: Speaker, worker: Worker
 ) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,11 +32,17 @@ class Stream:
     def __init__(self, *answers: int | bytes) -> None:
         self.answers = list(answers)
         self.asked: list[str | None] = []
+        self.identities: list[str | None] = []
+        # Who else asks is refused; nobody is if it is None.
+        self.token: str | None = None
         app = web.Application()
         app.router.add_get("/api/v1/events", self._answer)
         self.server = TestServer(app)
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
+        self.identities.append(request.headers.get("Authorization"))
+        if self.token and self.identities[-1] != f"Bearer {self.token}":
+            return web.json_response({"detail": "Token has expired"}, status=401)
         self.asked.append(request.headers.get("Last-Event-ID"))
         answer = self.answers.pop(0) if self.answers else b""
         if isinstance(answer, int):
@@ -46,10 +53,11 @@ class Stream:
         return response
 
 
-async def heard(stream: Stream, count: int) -> list[int]:
+async def heard(stream: Stream, count: int, **identity: Any) -> list[int]:
     await stream.server.start_server()
     try:
-        async with Server(str(stream.server.make_url(""))) as server, EventBus(server).subscribe() as queue:
+        url = str(stream.server.make_url(""))
+        async with Server(url, **identity) as server, EventBus(server).subscribe() as queue:
             return [(await asyncio.wait_for(queue.get(), 20)).resource_id for _ in range(count)]
     finally:
         await stream.server.close()
@@ -59,6 +67,26 @@ async def test_a_cut_stream_goes_on_after_the_last_event() -> None:
     stream = Stream(frame(1) + frame(2), frame(3))
     assert await heard(stream, 3) == [1, 2, 3]
     assert stream.asked[:2] == [None, "2"]
+
+
+async def test_a_stream_is_asked_for_in_the_name_of_the_host() -> None:
+    stream = Stream(frame(1))
+    stream.token = "of-the-host"
+    assert await heard(stream, 1, token="of-the-host") == [1]
+
+
+async def test_a_token_that_was_replaced_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("old")
+    stream = Stream(frame(1))
+    stream.token = "new"
+    await stream.server.start_server()
+    async with Server(str(stream.server.make_url("")), token_file=str(file)) as server:
+        file.write_text("new")
+        async with EventBus(server).subscribe() as queue:
+            assert (await asyncio.wait_for(queue.get(), 20)).resource_id == 1
+    await stream.server.close()
+    assert stream.identities[:2] == ["Bearer old", "Bearer new"]
 
 
 @pytest.mark.parametrize("status", [400, 410])

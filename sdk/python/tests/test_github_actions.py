@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from speakers_outside import GitHubSpeaker
 
-from no8s_operator.plugins.actions.github import dispatch
+from no8s_operator.plugins.actions.github import api, dispatch
 from no8s_operator.plugins.actions.github.dispatch import candidates
 from no8s_operator.plugins.actions.github_actions import GitHubActionsPlugin, target
 from no8s_operator.plugins.base import ActionContext, ActionResult
@@ -104,6 +104,18 @@ async def test_dispatches_at_once_never_take_each_others_run() -> None:
         results = await asyncio.gather(*(applied(it, context()) for _ in range(5)))
         assert sorted(it.outputs["run_id"] for it in results) == [101, 102, 103, 104, 105]
         assert speaker.most_dispatching == 1
+
+
+async def test_an_answer_in_pieces_is_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with GitHubSpeaker() as speaker:
+        speaker.description = "x" * 300_000
+        it = await plugin(speaker)
+        plan = await it.plan(context(), await it.prepare(context()))
+        assert plan.success, plan.error_message
+        monkeypatch.setattr(api, "BYTES_MAX", 200_000)
+        plan = await it.plan(context(), await it.prepare(context()))
+        assert "more than 200000 bytes" in str(plan.error_message)
+        assert len([it for it in speaker.requests if it.path.endswith("deploy.yml")]) == 2, "asked again in vain"
 
 
 async def test_passing_faults_are_waited_out() -> None:

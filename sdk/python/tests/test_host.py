@@ -325,6 +325,36 @@ async def test_a_refusal_of_the_server_at_registration_is_like_one_of_the_host(
     assert await asyncio.wait_for(process.wait(), 30) == 0
 
 
+@pytest.mark.parametrize("status", [403, 409, 422, 500])
+async def test_what_the_server_refuses_is_left_out_and_the_rest_works(
+    status: int, speaker: Speaker, tmp_path: Path, start_host: StartHost, until: Any
+) -> None:
+    install(tmp_path, dns_record="Dns", nameless="Nameless", zz_counting="Counting")
+    speaker.refusals = {"dns_record": status, "actions": status}
+    process = await start_host(LOG, CONCERT_URL=speaker.url, PYTHONPATH=search_path(tmp_path))
+    await until(lambda: {it["name"] for it in speaker.registered} == {"counting"}, 30)
+    assert process.stderr
+    log = ""
+    while "Could not start the action plugins github_actions, http_api: not actions" not in log:
+        log += (await asyncio.wait_for(process.stderr.readline(), 30)).decode()
+    assert "Could not load reconciler plugin dns_record: not dns_record" in log
+    assert "Could not load reconciler plugin nameless: " in log
+    assert "Started reconciler plugin: counting" in log
+    process.terminate()
+    assert await asyncio.wait_for(process.wait(), 30) == 0
+
+
+async def test_a_host_that_the_server_does_not_know_ends(
+    speaker: Speaker, tmp_path: Path, start_host: StartHost
+) -> None:
+    install(tmp_path, dns_record="Dns")
+    speaker.refusals = {"dns_record": 401}
+    process = await start_host(LOG, CONCERT_URL=speaker.url, PYTHONPATH=search_path(tmp_path))
+    _, raw = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode == 1
+    assert "The plugin host cannot work: not dns_record (HTTP 401)" in raw.decode()
+
+
 async def test_a_secret_store_that_does_not_work_ends_the_host(start_host: StartHost) -> None:
     process = await start_host(LOG, SECRET_STORE_PLUGIN="vault", VAULT_TOKEN="")
     _, raw = await asyncio.wait_for(process.communicate(), 30)

@@ -6,6 +6,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ def create(concert: Concert, name: str = "a", **more: Any) -> int:
 @asynccontextmanager
 async def connected(concert: Concert, name: str = "dns_record", **more: Any) -> AsyncIterator[ReconcilerContext]:
     shutdown = asyncio.Event()
-    async with Server(concert.url) as server:
+    async with Server(concert.url, **concert.identity) as server:
         worker = Worker(server, name, [{"resource_type": "DnsRecord"}], f"host of {name}", shutdown, **more)
         await worker.open()
         bus = EventBus(server)
@@ -291,7 +292,7 @@ async def test_a_server_that_restarts_is_found_again(concert: Concert, caplog: p
     assert caplog.text.count("Cannot reach the server") <= 1
 
 
-async def test_events_reach_a_subscriber(concert: Concert) -> None:
+async def hear_of_one(concert: Concert) -> None:
     make_type(concert)
     async with (
         connected(concert) as ctx,
@@ -307,3 +308,12 @@ async def test_events_reach_a_subscriber(concert: Concert) -> None:
                 continue
         assert event.resource_id <= number
         assert event.resource_type_name == "DnsRecord"
+
+
+async def test_events_reach_a_subscriber(concert: Concert) -> None:
+    await hear_of_one(concert)
+
+
+async def test_events_reach_a_subscriber_of_a_server_that_asks_who_it_is(concert_binary: str, tmp_path: Path) -> None:
+    with Concert(concert_binary, tmp_path / "data", dev=False) as server:
+        await hear_of_one(server)

@@ -46,13 +46,8 @@ impl Index {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn find(&self, store: &Local, ids: &Ids, id: u64) -> Result<Option<Encoded>, Error> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
-        if let Some(key) = known {
-            match store.get(&key).await {
-                Ok(object) if id_of(&object) == Some(id) => return Ok(Some(object)),
-                Ok(_) | Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => {}
-                Err(error) => return Err(error),
-            }
+        if let Some(object) = self.known(store, id).await? {
+            return Ok(Some(object));
         }
         // Most of what is not there never was; that need not cost a search.
         if !ids.is_given(ids::RESOURCES, id).await? {
@@ -61,9 +56,26 @@ impl Index {
         self.search(store, id).await
     }
 
+    /// The same where it was seen last; none also if it is elsewhere.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn known(&self, store: &Local, id: u64) -> Result<Option<Encoded>, Error> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+        let Some(key) = known else { return Ok(None) };
+        match store.get(&key).await {
+            Ok(object) => Ok(Some(object).filter(|it| id_of(it) == Some(id))),
+            Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Looks for a number among all resources, and takes note of all that it comes across: who asks for one
     /// after a start asks for others soon, and a search for each would look at everything each time.
-    async fn search(&self, store: &Local, id: u64) -> Result<Option<Encoded>, Error> {
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn search(&self, store: &Local, id: u64) -> Result<Option<Encoded>, Error> {
         let mut found = None;
         for kind in kinds(store) {
             let mut page = PageRequest { limit: Some(PAGE), token: None };
@@ -90,19 +102,6 @@ impl Index {
         }
         Ok(found)
     }
-}
-
-/// Looks for a number among all resources.
-///
-/// # Errors
-/// [`Error::Unavailable`].
-pub async fn search(store: &Local, id: u64) -> Result<Option<Encoded>, Error> {
-    for kind in kinds(store) {
-        if let Some(object) = by_label(store, kind, id).await? {
-            return Ok(Some(object));
-        }
-    }
-    Ok(None)
 }
 
 /// The kinds whose objects may be resources.

@@ -210,7 +210,7 @@ fn account_schemas() -> Vec<(&'static str, Value)> {
          display_name:string? last_synced_at:time? custom_role_id:integer?",
     );
     let permission = object(
-        1,
+        0,
         "operations:texts resource_type_name:string resource_type_version:string id:integer \
          role_id:integer created_at:time",
     );

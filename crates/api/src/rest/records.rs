@@ -3,12 +3,14 @@
 use concert_model::no8s::names;
 use concert_model::{Encoded, GroupKind, Object, Timestamp, time};
 use concert_store::{Error as StoreError, Local, PageRequest, Part, Query, Store};
+use http::{Response, StatusCode};
 use ring::digest::{SHA256, digest};
 use serde_json::{Value, json};
 
-use super::call::{Call, access};
+use super::call::{Call, access, answer, tagged};
 use super::error::{Error, NOT_ADMIN};
 use super::index;
+use crate::kube::Body;
 use crate::write::{Operation, Refused};
 
 /// Tries at a change that others keep overtaking.
@@ -69,9 +71,7 @@ impl Sort {
     ) -> Result<Object, Error> {
         for _ in 0..TRIES_MAX {
             let mut object = self.find(call, id).await?;
-            if let Some(version) = object.resource_version() {
-                call.check_match(&version.0)?;
-            }
+            check_match(call, &object)?;
             let before = object.clone();
             change(&mut object)?;
             if object == before {
@@ -107,6 +107,22 @@ impl Sort {
             format!("{}-{digits}", self.plural.trim_end_matches('s'))
         });
         Ok(hashed.into_iter().find(is_free).unwrap_or_default())
+    }
+}
+
+/// Whether the caller's `If-Match` lets this state be changed.
+///
+/// # Errors
+/// 412 if it does not.
+pub(crate) fn check_match(call: &Call<'_>, object: &Object) -> Result<(), Error> {
+    object.resource_version().map_or(Ok(()), |version| call.check_match(&version.0))
+}
+
+/// One of them as an answer, with the state that it is in.
+pub(crate) fn shown(code: StatusCode, object: &Object, view: &Value) -> Response<Body> {
+    match object.resource_version() {
+        Some(version) => tagged(code, view, &version.0),
+        None => answer(code, view),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::inventory::Minting;
 use crate::kube::Body;
 use crate::kube::answer::{text, whole};
 use crate::rest::error::NOT_PERMITTED;
+use crate::rest::index::Index;
 use crate::rest::{Annex, Call, Error};
 
 /// How a resource is shown.
@@ -64,12 +65,14 @@ pub(super) struct Inner {
     pub parts: Parts,
     /// One registration at a time, so that no two can claim the same type.
     pub registering: Mutex<()>,
+    /// Where resources are that were written or waited for by number.
+    pub index: Index,
 }
 
 impl Door {
     /// The routes over `parts`.
     pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(Inner { parts, registering: Mutex::new(()) }))
+        Self(Arc::new(Inner { parts, registering: Mutex::new(()), index: Index::default() }))
     }
 
     /// Whether a method and path, by segments behind `/api/v1`, are answered here.

@@ -1,7 +1,7 @@
 //! Does what a worker's op says, under its lease.
 
 use concert_engine::workers::Leased;
-use concert_model::no8s::{self, Moment, Rules};
+use concert_model::no8s::{self, Moment, Phase, Rules};
 use concert_model::{Object, ObjectKey, name};
 use concert_store::{By, Error as StoreError, Store};
 use serde_json::{Value, json};
@@ -21,6 +21,8 @@ pub(super) struct Ground {
     pub uid: Option<concert_model::Uid>,
     /// The generation that the worker was given; the one there is if none.
     pub claimed: Option<i64>,
+    /// Whether it was said under this lease already that it failed.
+    pub has_failed: bool,
     pub rules: Rules,
 }
 
@@ -80,6 +82,7 @@ impl Inner {
             by: By::actor(user.name.clone()).because("reported").fenced(leased.fence.clone()),
             uid: leased.object.uid(),
             claimed: Some(leased.object.generation()),
+            has_failed: leased.said.as_deref() == Some(Phase::Failed.as_str()),
             rules: Rules { drift: self.parts.board.terms(worker).resync.unwrap_or(rules.drift), ..rules },
         }
     }
@@ -93,7 +96,7 @@ impl Inner {
             };
             let claimed = ground.claimed.unwrap_or(object.generation());
             let moment = Moment { now: self.parts.clock.now(), claimed, rules: ground.rules, draw };
-            let status = status(&object, op, &moment)?;
+            let status = status(&object, op, &moment, ground.has_failed)?;
             if *object.status() == status {
                 return Ok(object);
             }
@@ -144,8 +147,11 @@ impl Inner {
     }
 }
 
-fn status(object: &Object, op: &Op, moment: &Moment) -> Result<Value, Error> {
+fn status(object: &Object, op: &Op, moment: &Moment, has_failed: bool) -> Result<Value, Error> {
     match op {
+        Op::Status(report) if has_failed && report.phase == Phase::Failed => {
+            Ok(no8s::failed_again(object, report, moment))
+        }
         Op::Status(report) => Ok(no8s::reported(object, report, moment)),
         Op::Outputs(outputs) => Ok(no8s::with_outputs(object, outputs.clone())),
         Op::Condition { kind, status, reason, message, observed } => {

@@ -6,7 +6,6 @@ use concert_engine::workers::Report;
 use concert_engine::{Seen, Wait};
 use concert_model::ResourceVersion;
 use concert_model::no8s::{self, Phase};
-use concert_store::Store;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -60,8 +59,13 @@ impl Inner {
             fields.absorb(inner);
         }
         fields.check()?;
+        // The answer to the first time was lost: what it wrote came before its end, and is not written again.
+        if self.parts.board.has_ended(worker, &item, fence) {
+            return Ok(json!({}));
+        }
         // Before anything is written: what makes no sense changes nothing.
-        let waits = if outcome == Some("not_ready") { self.waits(waits_for).await? } else { Vec::new() };
+        let waits =
+            if outcome == Some("not_ready") { self.waits(waits_for).await? } else { Some(Vec::new()) };
         let phase = match outcome {
             Some("ready") => Phase::Ready,
             Some("failed") => Phase::Failed,
@@ -72,7 +76,11 @@ impl Inner {
         for op in ops {
             self.act(user, worker, &item, fence, op).await?;
         }
-        let requeue_after = after.and_then(|it| Duration::try_from_secs_f64(it).ok());
+        let requeue_after = match &waits {
+            Some(_) => after.and_then(|it| Duration::try_from_secs_f64(it).ok()),
+            None => Some(Duration::ZERO),
+        };
+        let waits = waits.unwrap_or_default();
         let details = class.map(|it| ("error_class".to_owned(), json!(it))).into_iter().collect();
         let success = Some(phase != Phase::Failed);
         let report = Report { success, message, requeue_after, waits, details };
@@ -80,25 +88,29 @@ impl Inner {
     }
 
     /// What is waited for, as the worker says it read it, or else as it is now: a change from there on wakes
-    /// the item, and one that has been already does so at once.
-    async fn waits(&self, list: &[Value]) -> Result<Vec<Wait>, Error> {
-        let mut waits = Vec::new();
+    /// the item, and one that has been already does so at once. None if some of it is gone, which is a change
+    /// that has been.
+    async fn waits(&self, list: &[Value]) -> Result<Option<Vec<Wait>>, Error> {
+        let (mut waits, mut is_whole) = (Vec::new(), true);
         for wait in list {
             let id = wait["object"].as_str().and_then(|it| it.parse().ok()).or(wait["object"].as_u64());
             let Some(id) = id else {
                 return Err(Error::unprocessable("waits_for: object must be the id of a resource"));
             };
-            let Some(key) = self.find(id).await? else { continue };
-            let object = self.parts.store.get(&key).await?;
+            let Some(object) = self.find(id).await? else {
+                is_whole = false;
+                continue;
+            };
             waits.push(match (wait["condition"].as_str(), wait["resource_version"].as_str()) {
                 (Some(condition), _) => Wait::condition_of(&object, condition),
                 (None, None) => Wait::change_of(&object),
                 (None, Some(read)) => {
                     let (uid, resource_version) = (object.head().uid.clone(), ResourceVersion(read.into()));
+                    let key = object.key().clone();
                     Wait::Object { key, seen: Seen::At { uid, resource_version }, condition: None }
                 }
             });
         }
-        Ok(waits)
+        Ok(is_whole.then_some(waits))
     }
 }

@@ -1,6 +1,6 @@
 //! One write to one resource: by its worker with a fence, or by a user while nobody has it.
 
-use concert_model::ObjectKey;
+use concert_model::{Encoded, ObjectKey};
 use concert_store::{By, Store};
 use http::{Response, StatusCode};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use super::op::Op;
 use crate::auth::{Access, User};
 use crate::kube::Body;
 use crate::rest::error::NOT_PERMITTED;
-use crate::rest::{Error, Fields, Wrong, index};
+use crate::rest::{Error, Fields, Wrong};
 
 impl Inner {
     /// `PUT /resources/{id}/status`, `/outputs`, `/conditions/{kind}`.
@@ -39,7 +39,7 @@ impl Inner {
             None if fence.is_some() => {
                 return Err(Error::conflict(format!("stale fence: no lease is held on item {number}")));
             }
-            None => self.find(number).await?,
+            None => self.find(number).await?.map(|it| it.key().clone()),
         };
         let key = key.ok_or_else(|| Error::not_found("Resource not found"))?;
         match (fence, holder) {
@@ -56,7 +56,8 @@ impl Inner {
             (_, None) => {
                 self.permit_update(user, &key).await?;
                 let by = By::actor(user.name.clone()).because("reported");
-                let ground = Ground { by, uid: None, claimed: None, rules: self.parts.rules };
+                let ground =
+                    Ground { by, uid: None, claimed: None, has_failed: false, rules: self.parts.rules };
                 self.write_status(&key, &ground, &op).await?;
             }
         }
@@ -65,8 +66,12 @@ impl Inner {
     }
 
     /// The resource with this number.
-    pub async fn find(&self, id: u64) -> Result<Option<ObjectKey>, Error> {
-        Ok(index::search(&self.parts.store, id).await?.map(|it| it.key().clone()))
+    pub async fn find(&self, id: u64) -> Result<Option<Encoded>, Error> {
+        let store = &self.parts.store;
+        Ok(match self.index.known(store, id).await? {
+            Some(object) => Some(object),
+            None => self.index.search(store, id).await?,
+        })
     }
 
     async fn permit_update(&self, user: &User, key: &ObjectKey) -> Result<(), Error> {

@@ -37,6 +37,31 @@ async fn what_is_there_twice_is_a_conflict() {
 }
 
 #[tokio::test]
+async fn who_names_a_state_of_a_type_changes_only_that_state() {
+    let stage = Stage::bare().await;
+    let path = format!("{TYPES}/1");
+    let created = stage.post(TYPES, &dns_type("v1")).await;
+    assert!(created.header("etag").is_some());
+    let seen = stage.get(&path).await.header("etag").unwrap().to_owned();
+    let send = async |method: &str, tag: &str| {
+        let headers = [("content-type", "application/json"), ("if-match", tag)];
+        let body = if method == "PUT" { json!({"description": tag}).to_string() } else { String::new() };
+        stage.send(method, &path, &headers, body).await
+    };
+    let changed = send("PUT", &seen).await;
+    let now = changed.header("etag").unwrap().to_owned();
+    assert_ne!(now, seen);
+    assert_eq!(changed.expect(200)["description"], json!(seen));
+    for method in ["PUT", "DELETE"] {
+        assert_eq!(send(method, &seen).await.refusal().0, 412, "{method}");
+    }
+    let by_name = stage.get(&format!("{TYPES}/DnsRecord/v1")).await;
+    assert_eq!(by_name.header("etag"), Some(&*now));
+    assert_eq!(by_name.expect(200)["description"], json!(seen));
+    assert_eq!(send("DELETE", &now).await.code, 204);
+}
+
+#[tokio::test]
 async fn versions_are_separate_types() {
     let stage = Stage::new().await;
     let second = stage.post(TYPES, &dns_type("v2")).await.expect(201);

@@ -152,11 +152,27 @@ fn a_replica_that_cannot_reach_the_database_says_that_it_is_not_ready() {
             other => Err(format!("{other:?}")),
         });
     };
+    let health = |expected: u16, status: &str| {
+        for path in ["/health", "/api/v1/cluster/health"] {
+            eventually(path, || match call(&plane.address, "GET", path, "") {
+                Some((code, text))
+                    if code == expected
+                        && serde_json::from_str::<Value>(&text).ok() == Some(json!({"status": status})) =>
+                {
+                    Ok(())
+                }
+                other => Err(format!("{other:?}")),
+            });
+        }
+    };
     ready(200, "ok");
+    health(200, "ok");
     server.stop().unwrap();
     ready(503, "the store has not answered");
+    health(503, "disconnected");
     server.begin().unwrap();
     ready(200, "ok");
+    health(200, "ok");
 }
 
 #[test]

@@ -43,6 +43,10 @@ pub struct Lifecycle {
 impl Lifecycle {
     async fn offer(&self, key: &ObjectKey) -> Result<Prepared, Error> {
         let object = self.store.get(key).await?.decode();
+        if Resource(&object).is_given_up() {
+            let failure = Failure::new(Resource(&object).message().unwrap_or_default()).elsewhere();
+            return Ok(Prepared::Settled(Outcome::Terminal(failure)));
+        }
         if let Some(wait) = due_in(&object, self.clock.now()) {
             let lane = lane(Resource(&object).shown_phase());
             return Ok(Prepared::Settled(Outcome::AfterIn(lane, wait)));
@@ -85,7 +89,7 @@ impl Lifecycle {
     async fn resolve(&self, leased: &Leased, report: &Report, by: &By) -> Result<Next, Error> {
         let lease = Lease {
             reported: leased.said.as_deref().and_then(|it| it.parse().ok()),
-            ..Lease::of(&leased.object, self.owner(&leased.object))
+            ..Lease::of(&leased.object, owner(&self.worker, &leased.object))
         };
         let verdict = Verdict {
             success: report.success,
@@ -136,14 +140,6 @@ impl Lifecycle {
         let object = self.store.get(key).await?.decode();
         if object.uid().as_ref() == uid { Ok(object) } else { Err(Error::NotFound { key: key.clone() }) }
     }
-
-    /// The finalizer that was added for whoever is in charge.
-    fn owner<'a>(&'a self, object: &'a Object) -> &'a str {
-        match Resource(object).action() {
-            "" => &self.worker,
-            action => action,
-        }
-    }
 }
 
 #[async_trait]
@@ -163,6 +159,14 @@ impl Meaning for Lifecycle {
     async fn expired(&self, lease: &Leased, fence: Fence) -> Outcome {
         let message = no8s::resolve::LEASE_EXPIRED.to_owned();
         self.end(lease, fence, Report { success: Some(false), message, ..Report::default() }).await
+    }
+}
+
+/// The finalizer that was added for whoever is in charge.
+pub(super) fn owner<'a>(worker: &'a str, object: &'a Object) -> &'a str {
+    match Resource(object).action() {
+        "" => worker,
+        action => action,
     }
 }
 

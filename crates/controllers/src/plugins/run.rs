@@ -19,7 +19,7 @@ use tracing::{debug, info};
 
 use super::Parts;
 use super::decide::{Target, wanted};
-use super::lifecycle::{Lifecycle, lane};
+use super::lifecycle::{Lifecycle, lane, owner};
 use super::worker::{Worker, worker_kind};
 
 /// The controller that starts and stops those of workers.
@@ -69,6 +69,20 @@ pub fn start(parts: Parts) -> Result<Running, StartError> {
 /// What was there before is lent in the same order as what comes.
 fn by_phase(object: &Encoded) -> Lane {
     lane(Resource(&object.decode()).shown_phase())
+}
+
+/// What wakes a resource: another generation, a run that is asked for, and, once it is to go, that nobody
+/// but who is in charge holds it any more. It may have been done with it while others still were not.
+fn wakes(worker: Arc<str>) -> impl Fn(&Encoded) -> u64 + Send + Sync + 'static {
+    let generation = source::generation_or(names::RECONCILE_AT);
+    move |object| {
+        let is_left = object.head().deleted_at.is_some() && is_left_to_owner(&worker, &object.decode());
+        generation(object) ^ u64::from(is_left)
+    }
+}
+
+fn is_left_to_owner(worker: &str, object: &Object) -> bool {
+    object.finalizers() == [owner(worker, object)]
 }
 
 /// The one item of the controller: all workers together.
@@ -167,7 +181,7 @@ impl Registry {
         };
         let (name, board) = (worker.name.clone(), parts.board.clone());
         let offers = Offers::new(board.clone(), name.clone(), Arc::new(meaning), parts.work.clone());
-        let objects = Objects::new(target.query()).changed(source::generation_or(names::RECONCILE_AT));
+        let objects = Objects::new(target.query()).changed(wakes(worker.name.clone()));
         let controller = Controller::builder(target.name(), Arc::new(offers))
             .objects(objects.first(|it| it.head().deleted_at.is_some()).listed_in(by_phase))
             .demand(board.demand(name, target.kind.kind.clone()))

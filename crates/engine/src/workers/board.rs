@@ -255,6 +255,11 @@ impl Board {
         Ok(())
     }
 
+    /// Whether a report under this fence was taken and ended the lease: all that it said has been done.
+    pub fn has_ended(&self, worker: &str, item: &str, fence: u64) -> bool {
+        self.with_known(worker, |pool, _| pool.has_ended(item, fence)).unwrap_or_default()
+    }
+
     /// Gives an item back that a host will not get to: it is due again at once, and nobody has failed.
     ///
     /// # Errors

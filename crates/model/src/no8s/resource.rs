@@ -47,7 +47,8 @@ impl<'a> Resource<'a> {
             return Phase::Deleting;
         }
         match self.phase() {
-            Phase::Ready | Phase::Failed if self.is_changed() => Phase::Pending,
+            // Also while a worker is at the spec before it: nobody has begun with this one.
+            Phase::Ready | Phase::Failed | Phase::Reconciling if self.is_changed() => Phase::Pending,
             // Only its metadata says that something is to go.
             Phase::Deleting => Phase::Pending,
             phase => phase,
@@ -95,15 +96,25 @@ impl<'a> Resource<'a> {
     }
 
     /// When it is due; none for at once, or for never before something changes. A run that was asked for
-    /// comes when it was asked for, whatever was to be next.
+    /// comes when it was asked for, whatever was to be next; but what is to go is not put off by one.
     pub fn next(self) -> Option<Timestamp> {
         if self.is_changed() {
             return None;
         }
-        match asked(self.0) {
-            Some(at) => time::parse(at),
-            None => self.time("nextReconcileTime"),
+        let next = self.time("nextReconcileTime");
+        match asked(self.0).map(time::parse) {
+            // At once, which is none, is before any time.
+            Some(at) if self.is_deleting() => at.min(next),
+            Some(at) => at,
+            None => next,
         }
+    }
+
+    /// Whether it failed in a way that trying again does not mend, and nothing has changed since: of every
+    /// other failure the status says when the next try is.
+    pub fn is_given_up(self) -> bool {
+        let is_failed = self.phase() == Phase::Failed && self.time("nextReconcileTime").is_none();
+        is_failed && !self.is_changed() && !self.is_deleting() && asked(self.0).is_none()
     }
 
     /// When it last became ready.

@@ -291,6 +291,19 @@ fn the_end_of_a_lease_resolves_the_phase() {
 }
 
 #[test]
+fn a_change_is_pending_until_a_worker_has_begun_with_it() {
+    let mut object = resource(Value::Null);
+    object = with(object.clone(), started(&object, &moment(0, 2)));
+    assert_eq!(Resource(&object).shown_phase(), Phase::Reconciling);
+    object.set_metadata("generation", json!(3));
+    assert_eq!(Resource(&object).shown_phase(), Phase::Pending);
+    object = with(object.clone(), reported(&object, &report(Phase::Reconciling, "on", None), &moment(1, 2)));
+    assert_eq!(Resource(&object).shown_phase(), Phase::Pending, "it is about the one before");
+    object = with(object.clone(), started(&object, &moment(2, 3)));
+    assert_eq!(Resource(&object).shown_phase(), Phase::Reconciling);
+}
+
+#[test]
 fn what_was_reported_before_it_was_returned_counts_once() {
     let failed = reported(&resource(Value::Null), &report(Phase::Failed, "boom", None), &moment(0, 2));
     let object = resource(failed.clone());
@@ -304,6 +317,24 @@ fn what_was_reported_before_it_was_returned_counts_once() {
     let (status, next) =
         recorded(&resource(ready.clone()), &verdict(Some(true), "", None), &lease, &moment(10, 2));
     assert_eq!((&status, next), (&ready, Next::Ready(Duration::from_secs(290))));
+}
+
+#[test]
+fn a_failure_that_is_said_twice_under_a_lease_is_one() {
+    let said = |message| report(Phase::Failed, message, None);
+    let once = reported(&resource(Value::Null), &said("boom"), &moment(0, 2));
+    let twice = failed_again(&resource(once.clone()), &said("boom"), &moment(5, 2));
+    assert_eq!(twice, once);
+    let other = failed_again(&resource(once.clone()), &said("bang"), &moment(5, 2));
+    assert_eq!((&other["message"], wait(&other, 0)), (&json!("bang"), 60));
+    assert_eq!(
+        (other["retryCount"].as_u64(), &*lines(&other)[0]),
+        (Some(1), "Ready/False/ReconcileFailed/bang/2")
+    );
+    let object = going(once, json!(["dns_record"]));
+    let object = with(object.clone(), deleting(&object, at(0)));
+    let late = failed_again(&object, &said("boom"), &moment(5, 2));
+    assert_eq!(lines(&late), lines(object.status()), "what came before the deletion does not hide it");
 }
 
 #[test]
@@ -380,6 +411,37 @@ fn a_run_that_is_asked_for_at_a_time_comes_then_and_may_be_later_than_the_next_o
     let lease = Lease::of(&object, "dns_record");
     let (status, _) = recorded(&object, &verdict(Some(true), "", None), &lease, &moment(100_000, 2));
     assert!(due_in(&with(object, status), at(100_000)).is_some());
+}
+
+#[test]
+fn a_run_that_is_asked_for_later_does_not_hold_a_deletion_back() {
+    let mut object = going(json!({"phase": "ready"}), json!(["dns_record"]));
+    object.set_annotation(names::RECONCILE_AT, &time::micros(at(86_400)));
+    let object = with(object.clone(), deleting(&object, at(0)));
+    assert_eq!(due_in(&object, at(0)), None);
+    let failed = reported(&object, &report(Phase::Failed, "no", None), &moment(0, 3));
+    let mut object = with(object, failed);
+    assert_eq!(due_in(&object, at(0)), Some(Duration::from_secs(60)));
+    object.set_annotation(names::RECONCILE_AT, &time::micros(at(5)));
+    assert_eq!(due_in(&object, at(0)), Some(Duration::from_secs(5)), "a sooner one still helps");
+}
+
+#[test]
+fn what_failed_for_good_is_given_up_until_it_changes_or_somebody_asks() {
+    let failed = reported(&resource(Value::Null), &report(Phase::Failed, "boom", None), &moment(0, 2));
+    assert!(!Resource(&resource(failed.clone())).is_given_up(), "there is a next try");
+    let mut status = failed;
+    status["nextReconcileTime"] = Value::Null;
+    let object = resource(status.clone());
+    assert!(Resource(&object).is_given_up());
+    let mut changed = object.clone();
+    changed.set_metadata("generation", json!(3));
+    assert!(!Resource(&changed).is_given_up());
+    let mut asked = object;
+    asked.set_annotation(names::RECONCILE_AT, "now");
+    assert!(!Resource(&asked).is_given_up());
+    assert!(!Resource(&going(status, json!(["dns_record"]))).is_given_up());
+    assert!(!Resource(&resource(json!({"phase": "reconciling"}))).is_given_up());
 }
 
 #[test]

@@ -32,12 +32,7 @@ pub fn started(object: &Object, moment: &Moment) -> Value {
 /// What is being deleted stays so, whatever is reported: a failure counts, anything else is words.
 /// The observed generation never goes back, nor beyond what there is.
 pub fn reported(object: &Object, report: &Report, moment: &Moment) -> Value {
-    let mut status = Resource(object).status_map();
-    put_text(&mut status, "message", report.message.as_deref());
-    if let Some(observed) = report.observed_generation {
-        let newest = Resource(object).observed_generation().max(observed.min(object.generation()));
-        status.insert("observedGeneration".into(), json!(newest));
-    }
+    let mut status = with_words(object, report);
     match (report.phase, Resource(object).is_deleting()) {
         (Phase::Failed, _) => {
             fail(object, &mut status, report.message.as_deref().unwrap_or_default(), moment);
@@ -55,6 +50,27 @@ pub fn reported(object: &Object, report: &Report, moment: &Moment) -> Value {
         (Phase::Pending | Phase::Deleting, false) => set_phase(&mut status, Phase::Pending),
     }
     Value::Object(status)
+}
+
+/// The status after a worker said under the same lease once more that it failed, as it does when the answer
+/// to the first time was lost: other words, perhaps, but one failure.
+pub fn failed_again(object: &Object, report: &Report, moment: &Moment) -> Value {
+    let mut status = with_words(object, report);
+    if !is_overtaken(object, moment) {
+        let why = report.message.as_deref().unwrap_or_default();
+        conditions::set_row(&mut status, Row::Failure(why), moment.claimed, moment.now);
+    }
+    Value::Object(status)
+}
+
+fn with_words(object: &Object, report: &Report) -> Map<String, Value> {
+    let mut status = Resource(object).status_map();
+    put_text(&mut status, "message", report.message.as_deref());
+    if let Some(observed) = report.observed_generation {
+        let newest = Resource(object).observed_generation().max(observed.min(object.generation()));
+        status.insert("observedGeneration".into(), json!(newest));
+    }
+    status
 }
 
 /// The status with one condition set.

@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 # Longer than any event: a spec and a plugin_config of 1 MiB each, and what is around them.
 LINE_BYTES_MAX = 8 << 20
+# The server sends a comment every 15 s, so a longer silence is a dead connection.
+SILENCE_SECONDS = 60.0
 # The server does not know the place that we want to go on from.
 PLACE_IS_GONE = frozenset({400, 410})
 
@@ -109,11 +111,7 @@ class EventBus:
         headers = {"Accept": "text/event-stream"}
         if self._last_id:
             headers["Last-Event-ID"] = self._last_id
-        # The server sends a comment every 15 s, so a longer silence is a dead connection.
-        timeout = aiohttp.ClientTimeout(total=None, sock_read=60)
-        url = self._server.url + "/api/v1/events"
-        async with self._server.session().get(url, headers=headers, timeout=timeout) as answer:
-            answer.raise_for_status()
+        async with self._server.stream("/api/v1/events", headers, silence_seconds=SILENCE_SECONDS) as answer:
             self._server.answered()
             name, data = "message", ""
             async for line in _lines(answer.content):

@@ -5,7 +5,8 @@ import contextlib
 import json
 import logging
 import ssl
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import aiohttp
@@ -113,6 +114,27 @@ class Server:
                 wait = seconds_of(answer.headers.get("Retry-After"))
                 raise ServerError(answer.status, _detail(raw, answer.reason), wait)
             return json.loads(raw) if raw else None
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, headers: dict[str, str], *, silence_seconds: float
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """The answer to a GET as it comes, however long that takes, unless nothing comes for so long.
+
+        Raises `aiohttp.ClientResponseError` for a refusal.
+        """
+        timeout = aiohttp.ClientTimeout(total=None, sock_read=silence_seconds)
+        token = self._token
+        answer = await self._get(path, headers, timeout)
+        if answer.status == 401 and self._renew(token):
+            answer.close()
+            answer = await self._get(path, headers, timeout)
+        async with answer:
+            answer.raise_for_status()
+            yield answer
+
+    async def _get(self, path: str, headers: dict[str, str], timeout: aiohttp.ClientTimeout) -> aiohttp.ClientResponse:
+        return await self.session().get(self.url + path, headers={**headers, **self._identity()}, timeout=timeout)
 
     def _identity(self) -> dict[str, str]:
         return {"Authorization": f"Bearer {self._token}"} if self._token else {}

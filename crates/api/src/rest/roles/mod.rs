@@ -64,6 +64,10 @@ fn view(role: &Object) -> Value {
     })
 }
 
+fn shown(code: StatusCode, role: &Object) -> Response<Body> {
+    records::shown(code, role, &view(role))
+}
+
 async fn create(accounts: &Inner, call: &Call<'_>) -> Result<Response<Body>, Error> {
     call.query(&[]).check()?;
     sort().admin(call, "create").await?;
@@ -82,7 +86,7 @@ async fn create(accounts: &Inner, call: &Call<'_>) -> Result<Response<Body>, Err
     check_free(call, name, 0).await?;
     let object = sort().object(&sort().object_name(call.store(), name).await?, spec);
     let written = call.write(Operation::Create(object)).await?;
-    Ok(answer(StatusCode::CREATED, &view(&written.into_object().decode())))
+    Ok(shown(StatusCode::CREATED, &written.into_object().decode()))
 }
 
 fn description<'a>(fields: &mut Fields<'a>) -> Option<&'a str> {
@@ -123,7 +127,7 @@ async fn get(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
     call.query(&[]).check()?;
     let id = call.id("role_id", id)?;
     sort().admin(call, "get").await?;
-    Ok(answer(StatusCode::OK, &view(&sort().find(call, id).await?)))
+    Ok(shown(StatusCode::OK, &sort().find(call, id).await?))
 }
 
 async fn update(accounts: &Inner, call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
@@ -152,7 +156,7 @@ async fn update(accounts: &Inner, call: &Call<'_>, id: &str) -> Result<Response<
         }
         Ok(())
     };
-    Ok(answer(StatusCode::OK, &view(&sort().change(call, id, change).await?)))
+    Ok(shown(StatusCode::OK, &sort().change(call, id, change).await?))
 }
 
 async fn delete(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
@@ -160,6 +164,7 @@ async fn delete(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
     let id = call.id("role_id", id)?;
     sort().admin(call, "delete").await?;
     let role = sort().find(call, id).await?;
+    records::check_match(call, &role)?;
     let key = ObjectKey::cluster(custom_role_kind(), role.name());
     let only = Delete { resource_version: role.resource_version(), ..Delete::default() };
     call.write(Operation::Delete(key, only)).await?;

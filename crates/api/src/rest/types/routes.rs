@@ -10,7 +10,7 @@ use super::definition::{Type, Wish, build};
 use super::{definition_key, find, find_any, list};
 use crate::kube::Body;
 use crate::rest::Fields;
-use crate::rest::call::{Call, answer, no_content};
+use crate::rest::call::{Call, answer, no_content, tagged};
 use crate::rest::draft7::Schema;
 use crate::rest::error::Error;
 use crate::write::{Operation, Refused};
@@ -40,18 +40,21 @@ pub(crate) async fn all(call: &Call<'_>) -> Result<Response<Body>, Error> {
 
 /// `GET /resource-types/{id}`.
 pub(crate) async fn get(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
+    call.query(&[]).check()?;
     let id = call.id("resource_type_id", id)?;
-    Ok(answer(StatusCode::OK, &by_id(call, id).await?.view()))
+    Ok(shown(StatusCode::OK, &by_id(call, id).await?))
 }
 
 /// `GET /resource-types/{name}/{version}`.
 pub(crate) async fn get_by_name(call: &Call<'_>, name: &str, version: &str) -> Result<Response<Body>, Error> {
+    call.query(&[]).check()?;
     let found = find(call.store(), name, version).await?.ok_or_else(|| Error::not_found(NOT_FOUND))?;
-    Ok(answer(StatusCode::OK, &found.view()))
+    Ok(shown(StatusCode::OK, &found))
 }
 
 /// `POST /resource-types`.
 pub(crate) async fn create(call: &Call<'_>) -> Result<Response<Body>, Error> {
+    call.query(&[]).check()?;
     call.admin("create").await?;
     let body = call.body()?;
     let mut fields = Fields::of(&body)?;
@@ -74,7 +77,7 @@ pub(crate) async fn create(call: &Call<'_>) -> Result<Response<Body>, Error> {
     check_schema(schema)?;
     let wish = Wish { name, version, schema, description, metadata };
     let created = store_new(call, &wish).await?;
-    Ok(answer(StatusCode::CREATED, &created.view()))
+    Ok(shown(StatusCode::CREATED, &created))
 }
 
 fn check_schema(schema: &Value) -> Result<(), Error> {
@@ -138,6 +141,7 @@ async fn group_for(call: &Call<'_>, wish: &Wish<'_>) -> Result<String, Error> {
 
 /// `PUT /resource-types/{id}`.
 pub(crate) async fn update(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
+    call.query(&[]).check()?;
     let id = call.id("resource_type_id", id)?;
     call.admin("update").await?;
     let body = call.body()?;
@@ -152,6 +156,7 @@ pub(crate) async fn update(call: &Call<'_>, id: &str) -> Result<Response<Body>, 
     }
     for _ in 0..TRIES_MAX {
         let found = by_id(call, id).await?;
+        call.check_match(&found.resource_version.0)?;
         let mut object = found.object.clone();
         object.set_metadata("resourceVersion", Value::from(&*found.resource_version.0));
         let texts = [
@@ -172,7 +177,7 @@ pub(crate) async fn update(call: &Call<'_>, id: &str) -> Result<Response<Body>, 
             Ok(written) => {
                 let written =
                     Type::read(&written.into_object()).ok_or_else(|| Error::not_found(NOT_FOUND))?;
-                return Ok(answer(StatusCode::OK, &written.view()));
+                return Ok(shown(StatusCode::OK, &written));
             }
             Err(error) if error.code == StatusCode::CONFLICT => {}
             Err(error) => return Err(error),
@@ -184,9 +189,11 @@ pub(crate) async fn update(call: &Call<'_>, id: &str) -> Result<Response<Body>, 
 /// `DELETE /resource-types/{id}`. Resources that are on their way out do not count: the definition waits
 /// for them.
 pub(crate) async fn delete(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
+    call.query(&[]).check()?;
     let id = call.id("resource_type_id", id)?;
     call.admin("delete").await?;
     let found = by_id(call, id).await?;
+    call.check_match(&found.resource_version.0)?;
     let resources = match call.store().list(&Query::all(found.kind.clone()), &PageRequest::whole()).await {
         Ok(page) => page.items,
         Err(concert_store::Error::UnknownKind { .. }) => Vec::new(),
@@ -196,9 +203,14 @@ pub(crate) async fn delete(call: &Call<'_>, id: &str) -> Result<Response<Body>, 
         return Err(Error::conflict(IN_USE));
     }
     let key = definition_key(&found.plural, &found.kind.group);
-    let options = Delete { uid: found.object.uid(), ..Delete::default() };
+    let resource_version = call.has_match().then_some(found.resource_version);
+    let options = Delete { uid: found.object.uid(), resource_version, ..Delete::default() };
     call.write(Operation::Delete(key, options)).await?;
     Ok(no_content())
+}
+
+fn shown(code: StatusCode, found: &Type) -> Response<Body> {
+    tagged(code, &found.view(), &found.resource_version.0)
 }
 
 async fn by_id(call: &Call<'_>, id: u64) -> Result<Type, Error> {

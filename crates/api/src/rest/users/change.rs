@@ -4,12 +4,12 @@ use concert_model::Object;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::{STATUSES, role, sort, texts, view};
+use super::{STATUSES, role, shown, sort, texts};
 use crate::auth::{Person, has_other_way_in};
 use crate::kube::Body;
 use crate::rest::auth::{Inner, LAST_ADMIN};
 use crate::rest::body::Fields;
-use crate::rest::call::{Call, answer, no_content};
+use crate::rest::call::{Call, no_content};
 use crate::rest::error::Error;
 use crate::rest::records;
 
@@ -31,7 +31,7 @@ pub(super) async fn update(accounts: &Inner, call: &Call<'_>, id: &str) -> Resul
     }
     fields.check()?;
     let changed = change(accounts, call, id, &changes).await?;
-    Ok(answer(StatusCode::OK, &view(&changed)))
+    Ok(shown(StatusCode::OK, &changed))
 }
 
 /// `DELETE /users/{id}`: they are out, and what they did stays theirs.

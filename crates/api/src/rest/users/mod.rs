@@ -63,12 +63,16 @@ fn view(object: &Object) -> Value {
     })
 }
 
+fn shown(code: StatusCode, object: &Object) -> Response<Body> {
+    records::shown(code, object, &view(object))
+}
+
 /// `GET /auth/me`.
 pub(super) async fn me(call: &Call<'_>) -> Result<Response<Body>, Error> {
     call.query(&[]).check()?;
     let object = auth::find(call.store(), &call.user.name).await?;
     let object = object.ok_or_else(|| Error::not_found(sort().missing))?;
-    Ok(answer(StatusCode::OK, &view(&object)))
+    Ok(shown(StatusCode::OK, &object))
 }
 
 async fn create(accounts: &Inner, call: &Call<'_>) -> Result<Response<Body>, Error> {
@@ -99,7 +103,7 @@ async fn create(accounts: &Inner, call: &Call<'_>) -> Result<Response<Body>, Err
     spec["passwordHash"] = json!(password::hash(accounts, password).await?);
     match call.try_write(Operation::Create(sort().object(username, spec))).await {
         Err(Refused::Store(StoreError::AlreadyExists { .. })) => Err(taken()),
-        written => Ok(answer(StatusCode::CREATED, &view(&written?.into_object().decode()))),
+        written => Ok(shown(StatusCode::CREATED, &written?.into_object().decode())),
     }
 }
 
@@ -150,7 +154,7 @@ async fn get(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
     call.query(&[]).check()?;
     sort().admin(call, "get").await?;
     let object = sort().find(call, call.id("user_id", id)?).await?;
-    Ok(answer(StatusCode::OK, &view(&object)))
+    Ok(shown(StatusCode::OK, &object))
 }
 
 async fn synchronise(call: &Call<'_>) -> Result<Response<Body>, Error> {

@@ -46,6 +46,10 @@ fn view(object: &Object) -> Value {
     })
 }
 
+fn shown(code: StatusCode, object: &Object) -> Response<Body> {
+    records::shown(code, object, &view(object))
+}
+
 /// What a request says, by the names of the fields in the spec. What is absent or null is left out.
 fn read(fields: &mut Fields<'_>, is_new: bool) -> Vec<(&'static str, Value)> {
     let mut said = Vec::new();
@@ -110,7 +114,7 @@ async fn create(accounts: &Inner, call: &Call<'_>) -> Result<Response<Body>, Err
     check_free(call, &name, 0).await?;
     object.set_metadata("name", json!(sort().object_name(call.store(), &name).await?));
     let written = call.write(Operation::Create(object)).await?;
-    Ok(answer(StatusCode::CREATED, &view(&written.into_object().decode())))
+    Ok(shown(StatusCode::CREATED, &written.into_object().decode()))
 }
 
 async fn check_free(call: &Call<'_>, name: &str, but: u64) -> Result<(), Error> {
@@ -142,7 +146,7 @@ async fn get(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
     call.query(&[]).check()?;
     let id = call.id("webhook_id", id)?;
     call.permit("get", &webhook_kind(), sort().plural, "").await?;
-    Ok(answer(StatusCode::OK, &view(&sort().find(call, id).await?)))
+    Ok(shown(StatusCode::OK, &sort().find(call, id).await?))
 }
 
 async fn update(accounts: &Inner, call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
@@ -163,7 +167,7 @@ async fn update(accounts: &Inner, call: &Call<'_>, id: &str) -> Result<Response<
         }
         Ok(())
     };
-    Ok(answer(StatusCode::OK, &view(&sort().change(call, id, change).await?)))
+    Ok(shown(StatusCode::OK, &sort().change(call, id, change).await?))
 }
 
 async fn delete(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
@@ -171,6 +175,7 @@ async fn delete(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
     let id = call.id("webhook_id", id)?;
     sort().admin(call, "delete").await?;
     let object = sort().find(call, id).await?;
+    records::check_match(call, &object)?;
     let only = Delete { resource_version: object.resource_version(), ..Delete::default() };
     call.write(Operation::Delete(ObjectKey::cluster(webhook_kind(), object.name()), only)).await?;
     Ok(no_content())

@@ -3,6 +3,8 @@
 mod components;
 mod stage;
 
+use std::time::Duration;
+
 use concert_engine::{Seen, Wait};
 use concert_model::no8s::Resource;
 use serde_json::{Value, json};
@@ -131,6 +133,20 @@ async fn the_last_finalizer_takes_the_object_along_and_the_rest_of_the_lease_sti
 }
 
 #[tokio::test]
+async fn a_failure_whose_answer_was_lost_and_that_is_sent_again_counts_once() {
+    let stage = Stage::with_worker().await;
+    stage.create(7).await;
+    let fence = stage.one().await["lease"]["fence"].clone();
+    let failed = json!({"item": "7", "fence": fence, "op": "status", "status": "failed", "message": "boom"});
+    for _ in 0..2 {
+        let body = json!({"writes": [failed]});
+        let (_, answers) = stage.call("POST", "workers/dns_record/writes", body).await;
+        assert_eq!(answers["results"][0]["status"], 200, "{answers}");
+    }
+    assert_eq!(Resource(&stage.get(7).await).retry_count(), 1);
+}
+
+#[tokio::test]
 async fn heartbeats_tell_what_is_lost() {
     let stage = Stage::with_worker().await;
     stage.create(7).await;
@@ -226,6 +242,38 @@ async fn a_result_says_what_kind_of_failure_and_what_was_read() {
         panic!("{report:?}")
     };
     assert_eq!(&*resource_version.0, "before");
+}
+
+#[tokio::test]
+async fn a_result_whose_answer_was_lost_may_be_sent_again_and_changes_nothing() {
+    let stage = Stage::with_worker().await;
+    stage.create(7).await;
+    let fence = stage.one().await["lease"]["fence"].as_u64().unwrap();
+    let send = async |fence: u64, ip: &str| {
+        let result = json!({"item": "7", "fence": fence, "outcome": "ready", "outputs": {"ip": ip}});
+        let (_, answer) =
+            stage.call("POST", "workers/dns_record/results", json!({"results": [result]})).await;
+        answer["results"][0]["status"].clone()
+    };
+    assert_eq!(send(fence, "1.2.3.4").await, 200);
+    assert_eq!(send(fence, "5.6.7.8").await, 200);
+    assert_eq!(send(fence + 1, "5.6.7.8").await, 409);
+    assert_eq!(Resource(&stage.get(7).await).outputs(), &json!({"ip": "1.2.3.4"}));
+    assert_eq!(stage.ends().len(), 1);
+}
+
+#[tokio::test]
+async fn who_waits_for_something_that_is_gone_comes_again_at_once() {
+    let stage = Stage::with_worker().await;
+    stage.create(1).await;
+    let item = stage.one().await;
+    let waits_for = json!([{"object": item["item"], "condition": "Synced"}, {"object": "99"}]);
+    let result = json!({"item": item["item"], "fence": item["lease"]["fence"], "outcome": "not_ready",
+        "waits_for": waits_for, "retry_after": 3600});
+    let (_, answer) = stage.call("POST", "workers/dns_record/results", json!({"results": [result]})).await;
+    assert_eq!(answer["results"][0]["status"], 200, "{answer}");
+    let report = stage.last_report();
+    assert_eq!((report.waits.len(), report.requeue_after), (0, Some(Duration::ZERO)));
 }
 
 #[tokio::test]

@@ -172,6 +172,22 @@ async fn finalizers_of_others_are_waited_for_without_another_run() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_others_held_goes_when_they_let_go_although_its_owner_kept_its_finalizer() {
+    let world = World::new().await;
+    world.create(1).await;
+    world.set_finalizers(1, json!(["dns_record", "ext"])).await;
+    world.delete(1).await;
+    world.pass(1).await;
+    world.finish(&world.one().await, Some(true)).await.unwrap();
+    world.pass(4000).await;
+    assert!(world.claim("h", 5).await.is_empty(), "it is done with, and somebody else is not");
+    world.set_finalizers(1, json!(["dns_record"])).await;
+    world.pass(1).await;
+    world.finish(&world.one().await, Some(true)).await.unwrap();
+    assert!(world.is_gone(1).await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_was_made_while_its_deletion_came_is_not_forgotten() {
     let world = World::new().await;
     world.create(1).await;
@@ -227,6 +243,8 @@ async fn what_failed_for_good_is_not_tried_again_until_it_changes() {
     assert_eq!((Resource(&object).phase(), Resource(&object).next()), (Phase::Failed, None));
     world.pass(4 * 3600).await;
     assert!(world.claim("h", 1).await.is_empty());
+    let world = world.restart().await;
+    assert!(world.claim("h", 1).await.is_empty(), "a restart is no change");
     world.change(1).await;
     world.pass(1).await;
     let item = world.one().await;

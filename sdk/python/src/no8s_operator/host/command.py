@@ -108,24 +108,33 @@ class Host:
             await self._start_reconciler(point, plugin)
         actions = discovery.actions(self._registry, self._environ)
         if actions:
-            plugin = ActionsReconciler(actions, self._settings.concurrency)
-            handles = [{"action": it["name"], "version": it["version"]} for it in self._registry.list_action_plugins()]
-            await self._start(plugin, handles, ACTION_DEADLINE_SECONDS)
+            await self._start_actions(ActionsReconciler(actions, self._settings.concurrency))
 
     async def _start_reconciler(self, point: EntryPoint, plugin: ReconcilerPlugin) -> None:
-        handles = [{"resource_type": it} for it in plugin.resource_types]
         try:
+            handles = [{"resource_type": it} for it in plugin.resource_types]
             if plugin.name == ACTIONS:
                 raise ValueError(f"the name '{ACTIONS}' is the host's own")
             self._registry.register_reconciler(plugin)
-        except ValueError as error:
+        except Exception as error:
             discovery.could_not_load("reconciler", point, error)
             return
         try:
             await self._start(plugin, handles, getattr(plugin, "deadline_seconds", None))
-        except ValueError as error:
+        except Exception as error:
+            if _is_about_the_host(error):
+                raise
             self._registry.remove_reconciler(plugin.name)
             discovery.could_not_load("reconciler", point, error)
+
+    async def _start_actions(self, plugin: ActionsReconciler) -> None:
+        handles = [{"action": it["name"], "version": it["version"]} for it in self._registry.list_action_plugins()]
+        try:
+            await self._start(plugin, handles, ACTION_DEADLINE_SECONDS)
+        except Exception as error:
+            if _is_about_the_host(error):
+                raise
+            logger.error("Could not start the action plugins %s: %s", ", ".join(plugin.action_names), error)
 
     async def _start(
         self, plugin: ReconcilerPlugin, handles: list[dict[str, str]], deadline_seconds: int | None
@@ -139,12 +148,17 @@ class Host:
             lease_seconds=self._settings.lease_seconds,
             deadline_seconds=deadline_seconds,
         )
+        what = "resource types" if plugin.resource_types else "actions"
+        names = ", ".join(plugin.resource_types or [it["action"] for it in handles])
         await worker.open()
         if self._shutdown.is_set():
             await worker.close()
             return
-        what = "resource types" if plugin.resource_types else "actions"
-        names = plugin.resource_types or [it["action"] for it in handles]
-        logger.info("Registered reconciler plugin: %s (%s: %s)", plugin.name, what, ", ".join(names))
+        logger.info("Registered reconciler plugin: %s (%s: %s)", plugin.name, what, names)
         ctx = ReconcilerContext(worker, self._registry, self._shutdown, self._events)
         await self._supervisor.start(plugin, ctx, worker)
+
+
+def _is_about_the_host(error: Exception) -> bool:
+    """Whether no other plugin could be registered either: who does not know us refuses all of them."""
+    return isinstance(error, ServerError) and error.status == 401

@@ -19,6 +19,7 @@ from yarl import URL
 
 from no8s_operator.plugins.actions import templates
 from no8s_operator.plugins.actions.base import ActionPlugin, failed
+from no8s_operator.plugins.actions.bodies import whole
 from no8s_operator.plugins.base import ActionContext, ActionPhase, ActionResult
 from no8s_operator.plugins.registry import get_secret_store
 
@@ -168,11 +169,8 @@ class HttpApiPlugin(ActionPlugin):
                 method, URL(url, encoded=True), data=data, headers=headers, allow_redirects=False
             ) as answer,
         ):
-            raw = await answer.content.read(BYTES_MAX + 1)
-            # `read` may give less than there is; ask until the end or the bound.
-            while len(raw) <= BYTES_MAX and (more := await answer.content.read(BYTES_MAX)):
-                raw += more
-            if len(raw) > BYTES_MAX:
+            raw = await whole(answer.content, BYTES_MAX)
+            if raw is None:
                 raise ValueError(f"{method} {url} answered with more than {BYTES_MAX} bytes")
             return answer.status, _parsed(raw)
 

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from no8s_operator.errors import ServerError, StaleLeaseError
 from no8s_operator.records import ResourceRecord, trigger_reason
@@ -107,7 +108,7 @@ class ReconcilerContext:
         if observed_generation is not None:
             body["observed_generation"] = observed_generation
         op = {"op": "condition", "type": condition_type, **body}
-        await self._write(resource_id, op, f"/conditions/{condition_type}", body)
+        await self._write(resource_id, op, f"/conditions/{quote(condition_type, safe='')}", body)
 
     async def get_action_plugin(self, name: str) -> "ActionPlugin":
         """The action plugin of that name, configured from the host's environment."""
@@ -259,8 +260,8 @@ class BaseReconciler(ReconcilerPlugin):
     async def _run(self, resource: dict[str, Any], ctx: ReconcilerContext) -> None:
         started = time.monotonic()
         resource_id, name = resource["id"], resource["name"]
-        try:
-            result = await self._outcome(resource, ctx)
+
+        async def record(result: ReconcileResult | None) -> None:
             await ctx.record_reconciliation(
                 resource_id,
                 result,
@@ -268,6 +269,17 @@ class BaseReconciler(ReconcilerPlugin):
                 trigger_reason=trigger_reason(resource),
                 drift_detected=isinstance(result, DetailedResult) and result.drift_detected,
             )
+
+        try:
+            result = await self._outcome(resource, ctx)
+            try:
+                await record(result)
+            # No result at all, or one that cannot be sent or is refused. Kept, the lease would only run out.
+            except (AttributeError, TypeError, ValueError) as error:
+                logger.exception(
+                    "Reconciler plugin %s returned no usable result for %s (%s)", self.name, name, resource_id
+                )
+                await record(ReconcileResult(success=False, message=f"the result cannot be recorded: {error}"))
         except StaleLeaseError as error:
             logger.warning("Reconciler plugin %s lost %s (%s): %s", self.name, name, resource_id, error.reason)
         except Exception:

@@ -8,6 +8,8 @@ from typing import Any
 
 import aiohttp
 
+from no8s_operator.plugins.actions.bodies import whole
+
 # One page is 100; a workflow with more jobs or artifacts than this shows the first thousand.
 PAGES_MAX = 10
 ATTEMPTS_MAX = 4
@@ -69,7 +71,9 @@ class GitHub:
                 aiohttp.ClientSession(headers=self._headers, timeout=timeout) as session,
                 session.request(method, self._url + path, json=body, params=params, allow_redirects=False) as answer,
             ):
-                raw = await answer.content.read(BYTES_MAX)
+                raw = await whole(answer.content, BYTES_MAX)
+                if raw is None:
+                    raise GitHubError(answer.status, f"more than {BYTES_MAX} bytes")
                 if answer.status >= 300:
                     raise _refusal(answer, raw)
                 parsed = json.loads(raw) if raw else {}
