@@ -77,7 +77,7 @@ async fn a_definition_waits_for_its_kinds_and_says_so() {
     }
     world.settle().await;
     assert_eq!(world.said(&key, "Ready").await.0, "True");
-    assert!(world.claims.controllers().iter().any(|it| &**it == "claims/thing.made.new.dev"));
+    assert!(world.claims.controllers().iter().any(|it| &**it == "claims/thing.new.dev/made.new.dev"));
 }
 
 #[tokio::test(start_paused = true)]
