@@ -11,8 +11,9 @@ fn kinds(names: &[&str]) -> Kinds {
 
 fn known(name: &str) -> (GroupKind, Known) {
     let scope = if name.starts_with("Redis") { "Namespaced" } else { "Cluster" };
-    let schema = json!({"type": "object", "properties": {
-        "status": {"type": "object", "properties": {"bindingPhase": {"type": "string"}}}}});
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"bindingPhase": {"type": "string"}}}}});
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "spec": {"scope": scope, "versions": [{"name": "v1", "served": true, "subresources": {"status": {}},
             "schema": {"openAPIV3Schema": schema}}]},
