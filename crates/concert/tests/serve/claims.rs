@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cloud::World;
 use crate::wait::eventually;
-use crate::wire::call;
+use crate::wire::{call, send};
 
 const CLAIMS: &str = "/apis/cache.crossplane.io/v1alpha1/namespaces/default/redisclusters";
 const DEFINITIONS: &str = "/apis/concert.dev/v1alpha1/claimdefinitions";
@@ -174,6 +174,33 @@ fn a_claim_is_not_explained_by_what_belongs_to_another() {
     let links = told["chain"].as_array().unwrap();
     assert!(links.iter().all(|it| it["relation"] != "class"), "{told}");
     assert!(links.iter().all(|it| it["relation"] != "owner" || it["state"] == "missing"), "{told}");
+}
+
+#[test]
+fn the_author_of_a_claim_cannot_leak_what_was_made_for_it() {
+    let world = world();
+    world.json("POST", CLAIMS, &claim("app", &selecting("prod")));
+    eventually("it is bound", || {
+        let claim = world.json("GET", &format!("{CLAIMS}/app"), &Value::Null);
+        if claim["status"]["bindingPhase"] == "Bound" { Ok(()) } else { Err(claim.to_string()) }
+    });
+    for (field, value) in [
+        ("apiVersion", "database.gcp.crossplane.io/v1beta1"),
+        ("kind", "CloudSQLInstance"),
+        ("name", "another"),
+    ] {
+        let patch = json!({"spec": {"resourceRef": {field: value}}}).to_string();
+        let path = format!("{CLAIMS}/app");
+        let (code, text) =
+            send(&world.address, "PATCH", &path, "application/merge-patch+json", &patch).unwrap();
+        assert_eq!(code, 422, "{field}: {text}");
+        assert!(text.contains("resourceRef cannot change once it is set"), "{field}: {text}");
+    }
+    world.json("DELETE", &format!("{CLAIMS}/app"), &json!({}));
+    eventually("nothing is left of it", || match world.api.cloud().truth().live().len() {
+        0 => Ok(()),
+        live => Err(live.to_string()),
+    });
 }
 
 #[test]
