@@ -166,6 +166,12 @@ impl World {
         self.cluster.kubectl_with(&["apply", "-f", "-"], &manifest.to_string()).unwrap();
     }
 
+    /// The same, for what may be refused: then this is what kubectl said.
+    pub fn try_apply(&self, manifest: &Value) -> Result<(), String> {
+        let applied = self.cluster.kubectl_with(&["apply", "-f", "-"], &manifest.to_string());
+        applied.map(drop).map_err(|error| error.to_string())
+    }
+
     /// Creates, for lists of many.
     pub fn create(&self, manifest: &Value) {
         self.cluster.kubectl_with(&["create", "-f", "-"], &manifest.to_string()).unwrap();
