@@ -136,6 +136,34 @@ async fn a_mapping_that_fits_no_kind_is_refused_by_the_kind_of_definitions() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_list_of_claims_shows_phase_class_and_resource() {
+    let world = World::bare().await;
+    for name in [
+        "buckets.storage.crossplane.io",
+        "redisclusters.cache.crossplane.io",
+        "kubernetesclusters.compute.crossplane.io",
+        "mysqlinstances.database.crossplane.io",
+        "postgresqlinstances.database.crossplane.io",
+    ] {
+        let kind = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
+        let shown = world.get(&ObjectKey::cluster(kind, name)).await;
+        for version in shown.spec()["versions"].as_array().unwrap() {
+            let columns = version["additionalPrinterColumns"].as_array().unwrap().iter();
+            let columns = columns.map(|it| [it["name"].as_str().unwrap(), it["jsonPath"].as_str().unwrap()]);
+            let expected = [
+                ["STATUS", ".status.bindingPhase"],
+                ["CLASS-KIND", ".spec.classRef.kind"],
+                ["CLASS-NAME", ".spec.classRef.name"],
+                ["RESOURCE-KIND", ".spec.resourceRef.kind"],
+                ["RESOURCE-NAME", ".spec.resourceRef.name"],
+                ["AGE", ".metadata.creationTimestamp"],
+            ];
+            assert_eq!(columns.collect::<Vec<_>>(), expected, "{name}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn all_that_are_shipped_are_as_they_must_be() {
     let world = World::new().await;
     for name in ["bucket", "rediscluster", "kubernetescluster", "mysqlinstance", "postgresqlinstance"] {
