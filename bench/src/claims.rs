@@ -130,12 +130,24 @@ impl World {
             self.apply(&[&format!("deploy/claims/{kind}.yaml")])?;
         }
         self.apply(&["deploy/claims/classes.yaml"])?;
-        self.run(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"], "")?;
+        self.wait_established()?;
         self.apply(&["deploy/claims/definitions.yaml"])?;
         self.run(&["wait", "--for=condition=Ready", "claimdefinition/rediscluster", "--timeout=60s"], "")?;
         let items: Vec<Value> = (0..count).map(claim).collect();
         let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
         self.run(&["create", "-f", "-"], &list.to_string()).map(drop)
+    }
+
+    /// kubectl gives up at once on a definition that says nothing of itself yet.
+    fn wait_established(&self) -> Result<()> {
+        let started = Instant::now();
+        loop {
+            match self.run(&["wait", "--for=condition=Established", "crd", "--all", "--timeout=10s"], "") {
+                Ok(_) => return Ok(()),
+                Err(error) if started.elapsed() > LIMIT => return Err(error),
+                Err(_) => std::thread::sleep(Duration::from_millis(100)),
+            }
+        }
     }
 
     fn measure(&self, process: &mut Process, count: usize) -> Result<Seen> {

@@ -25,6 +25,26 @@ fn a_store_that_dies_at_any_commit_of_a_binding_leaves_one_bound_claim() {
 }
 
 #[test]
+fn a_store_that_dies_while_a_class_is_chosen_leaves_one_bound_claim() {
+    for how in [How::Policy, How::Default] {
+        let lives = swept(how, Act::Bind, "Delete");
+        assert!((9..500).contains(&lives), "{how:?}: {lives} lives are not all commits of a binding");
+    }
+}
+
+#[test]
+fn a_store_that_dies_while_a_claim_by_labels_is_let_go_leaves_nothing() {
+    let lives = swept(How::Selector, Act::Unbind, "Delete");
+    assert!((4..500).contains(&lives), "{lives} lives are not all commits");
+}
+
+#[test]
+fn a_store_that_dies_while_a_secret_follows_loses_no_change() {
+    let lives = swept(How::Static, Act::Follow, "Retain");
+    assert!((2..500).contains(&lives), "{lives} lives are not all commits");
+}
+
+#[test]
 fn a_store_that_dies_at_any_commit_of_an_unbinding_leaves_nothing_or_what_is_to_be_kept() {
     for reclaim in ["Delete", "Retain"] {
         for how in [How::Class, How::Static] {

@@ -18,6 +18,11 @@ const READY_LIMIT: Duration = Duration::from_secs(90);
 /// How much of a log is shown when a server fails.
 const LOG_LINES: usize = 30;
 
+/// How often a cluster is started whose ports others have taken.
+const STARTS_MAX: usize = 3;
+/// What a server says of such a port before it ends.
+const PORT_TAKEN: &str = "address already in use";
+
 const ETCD: &str = "etcd";
 const API_SERVER: &str = "kube-apiserver";
 const CONTROLLER_MANAGER: &str = "kube-controller-manager";
@@ -74,8 +79,19 @@ impl Cluster {
         SHARED.get_or_init(start).as_ref()
     }
 
-    /// Starts the programs of a directory, under the parent `own`.
+    /// Starts the programs of a directory, under the parent `own`. Between the moment in which a port is found
+    /// free and the one in which a server listens on it somebody else may take it: then with other ports.
     pub(crate) fn start_of(programs: PathBuf, own: &Path, options: &Options) -> Result<Self> {
+        for _ in 1..STARTS_MAX {
+            match Self::start_once(programs.clone(), own, options) {
+                Err(error) if error.to_string().contains(PORT_TAKEN) => {}
+                started => return started,
+            }
+        }
+        Self::start_once(programs, own, options)
+    }
+
+    fn start_once(programs: PathBuf, own: &Path, options: &Options) -> Result<Self> {
         let directory = tempfile::Builder::new().prefix("concert-testbed-").tempdir()?;
         certificates::write(directory.path())?;
         let [api_port, etcd_port, peer_port] = free_ports()?;

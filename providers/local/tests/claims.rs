@@ -199,6 +199,25 @@ async fn redis_only(stage: &Stage, folder: &std::path::Path) -> Control {
     control
 }
 
+/// Two claims are made, of which that for a Redis waits; the other has what it wants.
+async fn a_database_is_bound_meanwhile(control: &Control, cluster: &Cluster) {
+    let admin = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "postgres-admin", "namespace": "platform"},
+        "stringData": {"url": cluster.url()}});
+    for text in [CLASSES, &*admin.to_string(), CLAIMS] {
+        control.apply(text).await;
+    }
+    let (details, database) = bound(control, &postgres_claim(), "PostgreSQLDatabase").await;
+    let client = cluster.application(&details).await.unwrap();
+    client.batch_execute("CREATE TABLE orders (id int)").await.unwrap();
+    drop(client);
+    let waiting = says(control, &redis_claim(), "is not installed").await;
+    assert!(waiting.contains("no-such-redis"), "{waiting}");
+    let_go(control, &postgres_claim(), &database).await;
+    control.store.delete(&redis_claim(), &Delete::default(), &By::actor("test")).await.unwrap();
+    until(|| async { find(control, &redis_claim()).await.is_none().then_some(()) }).await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claim_says_that_redis_server_is_not_installed_and_can_go() {
     let folder = tempfile::tempdir().unwrap();
@@ -211,6 +230,9 @@ async fn a_claim_says_that_redis_server_is_not_installed_and_can_go() {
     control.apply(&claim).await;
     let said = says(&control, &key, "is not installed").await;
     assert!(said.contains("no-such-redis is not installed: install it"), "{said}");
+    if let Some(cluster) = Cluster::start() {
+        a_database_is_bound_meanwhile(&control, &cluster).await;
+    }
     control.store.delete(&key, &Delete::default(), &By::actor("test")).await.unwrap();
     until(|| async { find(&control, &key).await.is_none().then_some(()) }).await;
     control.stop().await;

@@ -1,8 +1,9 @@
 //! `concert explain`: why an object is not ready, in one sentence, and the chain below it.
 
-use concert_model::{Address, GroupVersionKind, Object, ObjectKey};
+use concert_model::condition::{self, Status};
+use concert_model::{Address, GroupKind, GroupVersionKind, Object, ObjectKey};
 use concert_server::Clock as _;
-use concert_server::explain::{Explanation, Facts, Related, Relation, State, explain};
+use concert_server::explain::{Explanation, Facts, Related, Relation, Service, State, explain};
 use serde_json::Value;
 
 use super::objects::meant_one;
@@ -91,6 +92,7 @@ async fn from_outside(session: &Session, resource: &Resource, object: Value) -> 
     if is_claim(&facts.object) {
         facts.is_claim = true;
         facts.related = named_by(session, &facts.object).await;
+        facts.service = service_of(session, &facts.object).await;
     }
     Ok(explain(&facts))
 }
@@ -117,6 +119,33 @@ async fn named_by(session: &Session, claim: &Object) -> Vec<Related> {
         });
     }
     related
+}
+
+/// Who serves the managed resource of a claim, as far as Provider objects tell that the caller may read. One
+/// that only the configuration of a reconciler names is not known here.
+async fn service_of(session: &Session, claim: &Object) -> Service {
+    let text = |of: &str| claim.spec()["resourceRef"][of].as_str().unwrap_or_default();
+    let Ok(kind) = GroupVersionKind::parse(text("apiVersion"), text("kind")) else { return Service::Unknown };
+    let address = Address::new("/apis/concert.dev/v1alpha1/providers");
+    let Ok(Some(listed)) = session.find(&Ask::get(address)).await else { return Service::Unknown };
+    let providers = listed["items"].as_array().into_iter().flatten();
+    let providers: Vec<Object> = providers.filter_map(|it| Object::from_value(it.clone()).ok()).collect();
+    serving(&kind.group_kind, &providers)
+}
+
+/// Which of the providers is in charge of a kind, and whether it answers.
+fn serving(kind: &GroupKind, providers: &[Object]) -> Service {
+    let is_kind = |it: &Value| {
+        let rest = it.as_str().and_then(|it| it.strip_prefix(&*kind.kind)?.strip_prefix('.'));
+        rest.and_then(|it| it.split_once('.')).is_some_and(|(_, group)| *group == *kind.group)
+    };
+    let is_in_charge = |it: &&Object| it.status()["kinds"].as_array().into_iter().flatten().any(is_kind);
+    let Some(found) = providers.iter().find(is_in_charge) else { return Service::Unknown };
+    let provider = found.name().to_owned();
+    match condition::find(found.status(), "Ready").filter(|it| it.status == Status::False) {
+        Some(ready) => Service::Down { provider, why: ready.message },
+        None => Service::Up { provider },
+    }
 }
 
 async fn look(session: &Session, kind: &GroupVersionKind, name: &str) -> anyhow::Result<Option<Object>> {
@@ -155,6 +184,28 @@ mod tests {
         assert!(object(json!({}), json!({"bindingPhase": "Bound"})));
         assert!(!object(json!({"size": 1}), json!({})));
         assert!(!object(json!({"forProvider": {}, "classRef": {"name": "c"}}), json!({})), "it is managed");
+    }
+
+    #[test]
+    fn who_serves_a_kind_is_told_by_provider_objects() {
+        let provider = |name: &str, kind: &str, status: &str| {
+            let ready = json!({"type": "Ready", "status": status, "reason": "Because",
+                "message": "no route", "lastTransitionTime": "2026-01-01T00:00:00Z"});
+            Object::from_value(json!({"apiVersion": "concert.dev/v1alpha1", "kind": "Provider",
+                "metadata": {"name": name}, "status": {"kinds": [kind], "conditions": [ready]}}))
+            .unwrap()
+        };
+        let kind = GroupKind::new("aws.dev", "Bucket");
+        let others = [
+            provider("a", "Bucket.v1.gcp.dev", "True"),
+            provider("b", "Bucket.v1.other.aws.dev", "True"),
+            provider("c", "Buckets.v1.aws.dev", "True"),
+        ];
+        assert!(matches!(serving(&kind, &others), Service::Unknown));
+        let up = serving(&kind, &[provider("d", "Bucket.v1.aws.dev", "True")]);
+        assert!(matches!(up, Service::Up { provider } if provider == "d"));
+        let down = serving(&kind, &[provider("d", "Bucket.v1.aws.dev", "False")]);
+        assert!(matches!(down, Service::Down { provider, why } if provider == "d" && why == "no route"));
     }
 
     #[test]

@@ -27,6 +27,7 @@ fn plans_explanations_and_definitions_tell_the_same_as_on_a_plane_of_our_own() {
     scene.world.apply(&class("c", json!({}), "Delete"));
     a_plan_says_what_would_become_of_claims_and_makes_nothing(&scene);
     an_explanation_walks_from_a_claim_to_its_class_and_its_managed_resource(&scene.world);
+    a_definition_that_fits_no_kind_is_refused_when_it_is_applied(&scene.world);
     a_definition_that_makes_no_sense_says_so_and_harms_no_other(&scene.world);
 }
 
@@ -82,14 +83,31 @@ fn an_explanation_walks_from_a_claim_to_its_class_and_its_managed_resource(world
     assert!(sentence.contains("CloudMemorystoreInstanceClass nobody does not exist"), "{sentence}");
 }
 
-fn a_definition_that_makes_no_sense_says_so_and_harms_no_other(world: &World) {
+/// A definition whose only rule is this.
+fn definition(rule: &Value) -> Value {
     let kind = |group: &str, kind: &str| json!({"apiVersion": group, "kind": kind});
     let broken = json!({"class": kind("storage.aws.crossplane.io/v1beta1", "S3BucketClass"),
-        "managed": kind("storage.aws.crossplane.io/v1beta1", "S3Bucket"),
-        "mapping": [{"to": "spec.forProvider.noSuchField", "from": "claim.metadata.name"}]});
-    world.apply(&json!({"apiVersion": "concert.dev/v1alpha1", "kind": "ClaimDefinition",
-        "metadata": {"name": "broken"},
-        "spec": {"claim": kind("cache.crossplane.io/v1alpha1", "RedisCluster"), "implementations": [broken]}}));
+        "managed": kind("storage.aws.crossplane.io/v1beta1", "S3Bucket"), "mapping": [rule]});
+    json!({"apiVersion": "concert.dev/v1alpha1", "kind": "ClaimDefinition", "metadata": {"name": "broken"},
+        "spec": {"claim": kind("cache.crossplane.io/v1alpha1", "RedisCluster"), "implementations": [broken]}})
+}
+
+fn a_definition_that_fits_no_kind_is_refused_when_it_is_applied(world: &World) {
+    for (rule, field, words) in [
+        (json!({"to": "metadata.name", "value": "x"}), ".to", "must start with"),
+        (json!({"to": "spec.claimRef.name", "value": "x"}), ".to", "not for a mapping to set"),
+        (json!({"to": "spec.a", "from": "managed.spec.b"}), ".from", "must start with"),
+        (json!({"to": "spec.a"}), "", "oneOf"),
+        (json!({"to": "spec.a", "from": "claim.spec.b", "value": 1}), "", "oneOf"),
+    ] {
+        let refused = world.try_apply(&definition(&rule)).expect_err("it is refused");
+        let place = format!("spec.implementations[0].mapping[0]{field}");
+        assert!(refused.contains(&place) && refused.contains(words), "{rule}: {refused}");
+    }
+}
+
+fn a_definition_that_makes_no_sense_says_so_and_harms_no_other(world: &World) {
+    world.apply(&definition(&json!({"to": "spec.forProvider.noSuchField", "from": "claim.metadata.name"})));
     let said = world.wait_for("claimdefinitions", "broken", "refused", |it| is(it, "Ready", "False"));
     let ready = condition(&said, "Ready");
     assert_eq!(ready["reason"], "Invalid", "{said}");

@@ -13,9 +13,7 @@ pub fn declared(name: &str, endpoint: &str) -> Value {
 
 /// Defines the kind of such objects.
 pub fn define_providers(world: &World) {
-    let definition = workspace().join("deploy/crds/providers.yaml");
-    world.kubectl(&["apply", "-f", definition.to_str().unwrap()]);
-    world.kubectl(&["wait", "--for=condition=Established", "crd/providers.concert.dev", "--timeout=60s"]);
+    world.define_file(&workspace().join("deploy/crds/providers.yaml"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The cluster and what a test does in it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -34,7 +34,7 @@ pub fn eventually_within<T>(limit: Duration, what: &str, mut look: impl FnMut() 
     }
 }
 
-/// How long something took, to be told and not to be judged by.
+/// How long something took. A machine that is busy takes longer, so of several the quickest says something.
 #[expect(clippy::disallowed_methods, reason = "other processes cannot be told which time it is")]
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, Duration) {
     let started = Instant::now();
@@ -127,7 +127,12 @@ impl World {
 
     /// What kubectl prints; it must succeed.
     pub fn kubectl(&self, arguments: &[&str]) -> String {
-        self.cluster.kubectl(arguments).unwrap()
+        self.try_kubectl(arguments).unwrap()
+    }
+
+    /// What kubectl prints, or how it failed: within a wait one failure is no answer yet.
+    pub fn try_kubectl(&self, arguments: &[&str]) -> Result<String, String> {
+        self.cluster.kubectl(arguments).map_err(|error| error.to_string())
     }
 
     /// Fine if somebody may do this in a namespace.
@@ -153,9 +158,23 @@ impl World {
     pub fn define(&self, files: &[&str]) {
         for file in files {
             let path = crate::process::workspace().join("providers/example/crds").join(file);
-            let path = path.to_str().unwrap();
-            self.kubectl(&["apply", "-f", path]);
-            self.kubectl(&["wait", "--for=condition=Established", "--timeout=60s", "-f", path]);
+            self.define_file(&path);
+        }
+    }
+
+    /// Applies a file of definitions and waits until objects of their kinds can be applied. kubectl gives up at
+    /// once on a definition that says nothing of itself yet ("accessor error"), and what is established is
+    /// discovered a moment later.
+    pub fn define_file(&self, path: &Path) {
+        let path = path.to_str().unwrap();
+        self.kubectl(&["apply", "-f", path]);
+        eventually(&format!("{path} is established"), || {
+            let wait = ["wait", "--for=condition=Established", "--timeout=10s", "-f", path];
+            self.try_kubectl(&wait).map(drop)
+        });
+        let names = self.kubectl(&["get", "-f", path, "-o", "name"]);
+        for name in names.lines().filter_map(|it| it.rsplit('/').next()) {
+            eventually(&format!("{name} is discovered"), || self.try_kubectl(&["get", name, "-A"]).map(drop));
         }
     }
 
@@ -176,6 +195,12 @@ impl World {
         self.cluster.kubectl_with(&["apply", "-f", "-"], &manifest.to_string()).unwrap();
     }
 
+    /// The same, for what may be refused: then this is what kubectl said.
+    pub fn try_apply(&self, manifest: &Value) -> Result<(), String> {
+        let applied = self.cluster.kubectl_with(&["apply", "-f", "-"], &manifest.to_string());
+        applied.map(drop).map_err(|error| error.to_string())
+    }
+
     /// Creates, for lists of many.
     pub fn create(&self, manifest: &Value) {
         self.cluster.kubectl_with(&["create", "-f", "-"], &manifest.to_string()).unwrap();
@@ -188,8 +213,16 @@ impl World {
 
     /// The object, if there is one.
     pub fn get(&self, resource: &str, name: &str) -> Option<Value> {
-        let text = self.kubectl(&["get", resource, name, "-o", "json", "--ignore-not-found"]);
-        if text.is_empty() { None } else { Some(serde_json::from_str(&text).unwrap()) }
+        self.try_get(resource, name).unwrap()
+    }
+
+    /// The same, or how kubectl failed.
+    pub fn try_get(&self, resource: &str, name: &str) -> Result<Option<Value>, String> {
+        let text = self.try_kubectl(&["get", resource, name, "-o", "json", "--ignore-not-found"])?;
+        if text.is_empty() {
+            return Ok(None);
+        }
+        serde_json::from_str(&text).map(Some).map_err(|error| format!("{error}: {text}"))
     }
 
     pub fn list(&self, resource: &str) -> Vec<Value> {
@@ -213,14 +246,14 @@ impl World {
     /// Waits until the object is as `is_so` wants it, and answers with it.
     pub fn wait_for(&self, resource: &str, name: &str, what: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         eventually(&format!("{resource} {name}: {what}"), || {
-            let object = self.get(resource, name).ok_or("there is none")?;
+            let object = self.try_get(resource, name)?.ok_or("there is none")?;
             if is_so(&object) { Ok(object) } else { Err(object.to_string()) }
         })
     }
 
     /// Waits until it is not there any more.
     pub fn wait_gone(&self, resource: &str, name: &str) {
-        eventually(&format!("{resource} {name} is gone"), || match self.get(resource, name) {
+        eventually(&format!("{resource} {name} is gone"), || match self.try_get(resource, name)? {
             None => Ok(()),
             Some(object) => Err(object.to_string()),
         });

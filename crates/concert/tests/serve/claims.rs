@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cloud::World;
 use crate::wait::eventually;
-use crate::wire::call;
+use crate::wire::{call, send};
 
 const CLAIMS: &str = "/apis/cache.crossplane.io/v1alpha1/namespaces/default/redisclusters";
 const DEFINITIONS: &str = "/apis/concert.dev/v1alpha1/claimdefinitions";
@@ -174,6 +174,85 @@ fn a_claim_is_not_explained_by_what_belongs_to_another() {
     let links = told["chain"].as_array().unwrap();
     assert!(links.iter().all(|it| it["relation"] != "class"), "{told}");
     assert!(links.iter().all(|it| it["relation"] != "owner" || it["state"] == "missing"), "{told}");
+}
+
+#[test]
+fn the_author_of_a_claim_cannot_leak_what_was_made_for_it() {
+    let world = world();
+    world.json("POST", CLAIMS, &claim("app", &selecting("prod")));
+    eventually("it is bound", || {
+        let claim = world.json("GET", &format!("{CLAIMS}/app"), &Value::Null);
+        if claim["status"]["bindingPhase"] == "Bound" { Ok(()) } else { Err(claim.to_string()) }
+    });
+    for (field, value) in [
+        ("apiVersion", "database.gcp.crossplane.io/v1beta1"),
+        ("kind", "CloudSQLInstance"),
+        ("name", "another"),
+    ] {
+        let patch = json!({"spec": {"resourceRef": {field: value}}}).to_string();
+        let path = format!("{CLAIMS}/app");
+        let (code, text) =
+            send(&world.address, "PATCH", &path, "application/merge-patch+json", &patch).unwrap();
+        assert_eq!(code, 422, "{field}: {text}");
+        assert!(text.contains("resourceRef cannot change once it is set"), "{field}: {text}");
+    }
+    world.json("DELETE", &format!("{CLAIMS}/app"), &json!({}));
+    eventually("nothing is left of it", || match world.api.cloud().truth().live().len() {
+        0 => Ok(()),
+        live => Err(live.to_string()),
+    });
+}
+
+/// Kinds of a cloud whose provider is yet to come, for the same claim kind.
+fn define_orphans(world: &World) {
+    let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let mut status = free.clone();
+    status["properties"] = json!({"bindingPhase": {"type": "string"}});
+    let schema =
+        json!({"type": "object", "properties": {"spec": free, "specTemplate": free, "status": status}});
+    for (kind, plural) in [("OrphanClass", "orphanclasses"), ("Orphan", "orphans")] {
+        let version = json!({"name": "v1", "served": true, "storage": true, "subresources": {"status": {}},
+            "schema": {"openAPIV3Schema": schema}});
+        let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "metadata": {"name": format!("{plural}.orphan.dev")},
+            "spec": {"group": "orphan.dev", "scope": "Cluster", "names": {"kind": kind, "plural": plural},
+                "versions": [version]}});
+        world.apply_all(&definition.to_string());
+    }
+    let kind = |group: &str, kind: &str| json!({"apiVersion": group, "kind": kind});
+    let made =
+        json!({"class": kind("orphan.dev/v1", "OrphanClass"), "managed": kind("orphan.dev/v1", "Orphan")});
+    let claim = kind("cache.crossplane.io/v1alpha1", "RedisCluster");
+    let definition = json!({"apiVersion": "concert.dev/v1alpha1", "kind": "ClaimDefinition",
+        "metadata": {"name": "orphan"}, "spec": {"claim": claim, "implementations": [made]}});
+    let class = json!({"apiVersion": "orphan.dev/v1", "kind": "OrphanClass", "metadata": {"name": "c"},
+        "specTemplate": {"writeConnectionSecretsToNamespace": "default", "forProvider": {}}});
+    for object in [definition, class] {
+        world.apply_all(&object.to_string());
+    }
+}
+
+#[test]
+fn a_class_whose_kind_nobody_serves_is_said_and_others_are_unaffected() {
+    let world = world();
+    define_orphans(&world);
+    let class = json!({"apiVersion": "orphan.dev/v1", "kind": "OrphanClass", "name": "c"});
+    world.json("POST", CLAIMS, &claim("lost", &json!({"classRef": class})));
+    world.json("POST", CLAIMS, &claim("app", &selecting("prod")));
+    eventually("the claim says what it waits for", || {
+        let claim = world.json("GET", &format!("{CLAIMS}/lost"), &Value::Null);
+        let mut all = claim["status"]["conditions"].as_array().into_iter().flatten();
+        let ready = all.find(|it| it["type"] == "Ready").cloned().unwrap_or_default();
+        let is_said = ready["message"].as_str().unwrap_or_default().starts_with("waiting for Orphan ");
+        if is_said && ready["status"] == "False" { Ok(()) } else { Err(claim.to_string()) }
+    });
+    let (sentence, links) = explained(&world, "lost");
+    assert!(sentence.contains("no provider serves Orphan.orphan.dev"), "{sentence}");
+    assert!(links.iter().any(|it| it == "managed"), "{links:?}");
+    eventually("the other is bound", || {
+        let claim = world.json("GET", &format!("{CLAIMS}/app"), &Value::Null);
+        if claim["status"]["bindingPhase"] == "Bound" { Ok(()) } else { Err(claim.to_string()) }
+    });
 }
 
 #[test]

@@ -83,12 +83,30 @@ impl Town {
 
     /// A claim of hers, as she is told of it once it says something.
     fn explained(&self, name: &str) -> Value {
+        self.explained_once(name, |sentence| !sentence.contains("is there a ClaimDefinition"))
+    }
+
+    /// The same, once it says this.
+    fn explained_as(&self, name: &str, words: &str) -> Value {
+        self.explained_once(name, |sentence| sentence.contains(words))
+    }
+
+    fn explained_once(&self, name: &str, is_it: impl Fn(&str) -> bool) -> Value {
         eventually("it says something", || {
             let told = self.plane.kubectl(&[&self.eve, "get", "--raw", &path("mine", name, "explain")]);
             let told: Value = serde_json::from_str(&told).unwrap();
-            let sentence = told["sentence"].as_str().unwrap_or_default();
-            if sentence.contains("is there a ClaimDefinition") { Err(told.to_string()) } else { Ok(told) }
+            if is_it(told["sentence"].as_str().unwrap_or_default()) {
+                Ok(told)
+            } else {
+                Err(told.to_string())
+            }
         })
+    }
+
+    fn secrets_of_mine(&self) -> Vec<Value> {
+        let all = self.plane.kubectl(&["get", "secrets", "-n", "mine", "-o", "json"]);
+        let all: Value = serde_json::from_str(&all).unwrap();
+        all["items"].as_array().unwrap().clone()
     }
 
     fn claims(&self, name: &str, spec: &Value) {
@@ -135,6 +153,44 @@ fn a_forged_claim_binds_nothing_and_is_told_nothing() {
     let own = ["item", "event", "warning"];
     let is_about_others = |it: &Value| !own.contains(&it["relation"].as_str().unwrap_or_default());
     assert!(!told["chain"].as_array().unwrap().iter().any(is_about_others), "{told}");
+}
+
+#[test]
+fn a_secret_of_somebody_elses_name_is_neither_taken_nor_read() {
+    let Some(town) = Town::open() else { return };
+    // Somebody else keeps it in her namespace, where she may not read secrets.
+    town.plane.kubectl(&["create", "secret", "generic", "victim", "-n", "mine", "--from-literal=token=x"]);
+    let class = town.theirs["spec"]["classRef"].clone();
+    town.claims("taking", &json!({"classRef": class, "writeConnectionSecretToRef": {"name": "victim"}}));
+    let told = town.explained_as("taking", "cannot establish control of existing");
+    assert!(!told.to_string().contains("eA=="), "{told}");
+    // By the name of theirs she gets one of her own.
+    town.claims("echo", &json!({"classRef": class, "writeConnectionSecretToRef": {"name": "theirs-conn"}}));
+    town.explained_as("echo", "is ready");
+    let theirs = town.plane.kubectl(&["get", "secret", "theirs-conn", "-n", "theirs", "-o", "json"]);
+    let theirs: Value = serde_json::from_str(&theirs).unwrap();
+    for secret in town.secrets_of_mine() {
+        if secret["metadata"]["name"] == "victim" {
+            assert_eq!(secret["data"], json!({"token": "eA=="}), "{secret}");
+        }
+        assert_ne!(secret["data"]["password"], theirs["data"]["password"], "{secret}");
+    }
+}
+
+#[test]
+fn selectors_find_classes_and_nothing_else() {
+    let Some(town) = Town::open() else { return };
+    let of_labels = json!({"matchLabels": {"kind": "RedisCluster", "name": "theirs"}});
+    let of_fields = json!({"matchExpressions":
+        [{"key": "metadata.namespace", "operator": "In", "values": ["theirs"]}]});
+    for (name, selector) in [("by-labels", of_labels), ("by-fields", of_fields)] {
+        let secret = json!({"name": format!("{name}-conn")});
+        town.claims(name, &json!({"classSelector": selector, "writeConnectionSecretToRef": secret}));
+        let told = town.explained_as(name, "no class matches spec.classSelector");
+        assert!(told["chain"].as_array().unwrap().iter().all(|it| it["relation"] != "managed"), "{told}");
+    }
+    let names: Vec<Value> = town.secrets_of_mine().iter().map(|it| it["metadata"]["name"].clone()).collect();
+    assert!(names.iter().all(|it| !it.as_str().unwrap().ends_with("-conn")), "{names:?}");
 }
 
 #[test]

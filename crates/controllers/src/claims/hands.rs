@@ -14,6 +14,9 @@ use crate::managed::event::{Event, Recorder};
 /// within a second, also if others are faster a few times.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(25);
 
+/// The longest name of a manager that a kube-apiserver takes, in bytes.
+const MANAGER_MAX: usize = 128;
+
 /// What the controllers of claims work with.
 #[derive(Clone)]
 pub struct Hands {
@@ -34,7 +37,7 @@ impl Hands {
     pub fn by(&self, request: &Request) -> By {
         By {
             fence: request.fence.clone(),
-            manager: self.name.clone(),
+            manager: manager(&self.name),
             ..By::actor(self.name.clone()).because("reconcile")
         }
     }
@@ -110,6 +113,11 @@ impl Hands {
     }
 }
 
+/// Who writes, as the fields of an object remember it: the name, as far as it fits.
+fn manager(name: &Arc<str>) -> Arc<str> {
+    name.get(..MANAGER_MAX).map_or_else(|| name.clone(), Into::into)
+}
+
 /// The error and its causes, for a condition.
 pub fn words(error: &Error) -> String {
     Failure::from_error(error).to_string()
@@ -131,6 +139,15 @@ mod tests {
         let store = Arc::new(Local::open(Arc::new(Memory::new()), config).unwrap());
         let (name, chance) = ("test".into(), Chance::seeded(seed));
         Hands { name, store, clock, chance, recorder: Arc::new(Silent) }
+    }
+
+    #[test]
+    fn a_manager_is_never_longer_than_a_server_takes() {
+        let short: Arc<str> = "claims/redis.x.dev/a.x.dev".into();
+        assert_eq!(manager(&short), short);
+        let long: Arc<str> = format!("claims/{}", "x".repeat(200)).into();
+        assert_eq!(manager(&long).len(), MANAGER_MAX);
+        assert!(long.starts_with(&*manager(&long)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -4,14 +4,15 @@ use concert_model::{Encoded, Object, ObjectKey};
 use concert_store::{Error, PageRequest, Query, Store};
 use serde_json::json;
 
-use super::bind::configure::configure;
-use super::bind::decide::refusal;
+use super::bind::configure::{configure, name_of};
+use super::bind::decide::{phase_of, refusal};
 use super::ensemble::Ensemble;
 use super::policy::decide::{Seen, Step, decide};
 use super::reference::{self, Reference};
 use super::schedule::Manner;
 use super::schedule::decide::fitting;
 use super::verdict::Verdict;
+use super::vocabulary::phase;
 use super::way::Way;
 
 /// The uid of a claim that is yet to come.
@@ -45,17 +46,25 @@ pub async fn wanted(store: &dyn Store, ensemble: &Ensemble, claim: &Object) -> R
         Ok(key) => find(store, &key).await?,
         Err(_) => None,
     };
+    let was_bound = stored.as_ref().is_some_and(|it| phase_of(it) == phase::BOUND);
     let uid = stored.and_then(|it| it.uid()).map_or(UID_TO_COME.to_owned(), |it| it.to_string());
     claim.set_metadata("uid", json!(uid));
     if let Way::Resource(it) = Way::of(&claim)
         && ensemble.has_managed(&it.kind)
     {
         let key = it.cluster_key();
-        let Some(managed) = find(store, &key).await? else {
+        if let Some(managed) = find(store, &key).await? {
+            return Ok(refusal(&claim, &managed).map_or(Wanted::Named(key), Wanted::Waits));
+        }
+        // What has the name of its own, and was not there before, is yet to be made by its class.
+        let is_own = it.name == name_of(&claim) && !was_bound;
+        let class = Reference::read(claim.spec(), "classRef").filter(|_| is_own);
+        let Some(class) = class else {
             let it = reference::shown(&it.kind, "", &it.name);
             return Ok(Wanted::Waits(format!("{it} does not exist: create it, or claim another")));
         };
-        return Ok(refusal(&claim, &managed).map_or(Wanted::Named(key), Wanted::Waits));
+        let seen = look(store, ensemble, &claim).await?;
+        return Ok(made(ensemble, &claim, &seen, &class));
     }
     let seen = look(store, ensemble, &claim).await?;
     let class = match decide(&claim, ensemble, &seen) {
@@ -64,21 +73,26 @@ pub async fn wanted(store: &dyn Store, ensemble: &Ensemble, claim: &Object) -> R
         Step::Rest(_) | Step::ListPolicies | Step::ListClasses => chosen(&claim, &seen),
     };
     let Some(class) = class else { return Ok(Wanted::Waits("no class would be chosen for it".into())) };
+    Ok(made(ensemble, &claim, &seen, &class))
+}
+
+/// What a class makes of a claim.
+fn made(ensemble: &Ensemble, claim: &Object, seen: &Seen, class: &Reference) -> Wanted {
     let classes = seen.classes.as_deref().unwrap_or_default();
     let is_it =
         |it: &&Object| it.name() == class.name && it.gvk().is_ok_and(|it| it.group_kind == class.kind);
     let by = ensemble.all().find(|it| it.has_class(&class.kind));
     if let Some(unusable) = by.and_then(|it| it.unusable.as_ref()) {
-        return Ok(Wanted::Waits(unusable.why.clone()));
+        return Wanted::Waits(unusable.why.clone());
     }
     let (Some(found), Some(by)) = (classes.iter().find(is_it), by) else {
         let it = reference::shown(&class.kind, "", &class.name);
-        return Ok(Wanted::Waits(format!("{it} does not exist: create it, or claim by another class")));
+        return Wanted::Waits(format!("{it} does not exist: create it, or claim by another class"));
     };
-    Ok(match configure(&claim, found, by) {
+    match configure(claim, found, by) {
         Ok(managed) => Wanted::Made { managed: Box::new(managed), class: reference::named(found) },
         Err(why) => Wanted::Waits(why),
-    })
+    }
 }
 
 /// The class that is named, or that a scheduler would choose; the first where it is up to chance.

@@ -31,6 +31,8 @@ pub const CLASSES: [(&str, &str, &str); 2] = [
     ("storage.aws.crossplane.io", "S3BucketClass", "region"),
     ("storage.gcp.crossplane.io", "BucketClass", "location"),
 ];
+/// What says of a class that it is a default.
+pub const DEFAULT: &str = "resourceclass.crossplane.io/is-default-class";
 /// Made by hand in one life, at most.
 const STATIC_MAX: u64 = 3;
 
@@ -104,7 +106,7 @@ impl ClaimsPlay {
         let (grade, reclaim) = (self.pick(&["prod", "dev"]), self.pick(&["Delete", "Delete", "Retain"]));
         let mut class = class(kind, name, place, grade, reclaim);
         let is_default = if self.chance.is_hit(0.3) { "true" } else { "false" };
-        class.set_annotation("resourceclass.crossplane.io/is-default-class", is_default);
+        class.set_annotation(DEFAULT, is_default);
         Wish::There(class)
     }
 
@@ -114,9 +116,8 @@ impl ClaimsPlay {
         if self.chance.is_hit(0.5) {
             return Wish::Gone(ObjectKey::namespaced(kind, namespace, name));
         }
-        let mut policy = Object::new(&kind.at_version("v1alpha1"), namespace, name);
-        policy.set("defaultClassRef", class_ref(self.pick(&CLASSES), self.pick(&["x", "y"])));
-        Wish::There(policy)
+        let class = class_ref(self.pick(&CLASSES), self.pick(&["x", "y"]));
+        Wish::There(policy(namespace, name, class))
     }
 
     /// Another name for the secret of a claim, or something done to one of the secrets: what they are copied
@@ -154,6 +155,13 @@ pub fn claim(namespace: &str, name: &str, spec: Value) -> Object {
     let mut claim = Object::new(&check::claims().at_version("v1alpha1"), namespace, name);
     claim.set("spec", spec);
     claim
+}
+
+/// What makes a class the default of a namespace.
+pub fn policy(namespace: &str, name: &str, class: Value) -> Object {
+    let mut policy = Object::new(&check::policies().at_version("v1alpha1"), namespace, name);
+    policy.set("defaultClassRef", class);
+    policy
 }
 
 /// A class; `place` is what its kind calls where a bucket is.

@@ -19,6 +19,10 @@ pub enum How {
     Selector,
     /// It names a managed resource that is there.
     Static,
+    /// It says nothing, and a policy of its namespace does.
+    Policy,
+    /// It says nothing, and a class is the default.
+    Default,
 }
 
 /// What becomes of the claim when the store dies.
@@ -28,6 +32,8 @@ pub enum Act {
     Bind,
     /// It was bound, and is deleted.
     Unbind,
+    /// It was bound, and the secret of what was made by hand changes.
+    Follow,
 }
 
 /// Every life in which the store dies at one commit, from the first until there is none left.
@@ -37,24 +43,37 @@ pub fn sweep(how: How, act: Act, reclaim: &'static str) -> Vec<Report> {
 }
 
 fn one(fuse: u64, how: How, act: Act, reclaim: &str) -> Report {
-    let mut before = surroundings(reclaim);
-    let key = ObjectKey::namespaced(check::claims(), "default", "a");
+    let mut before = surroundings(how, reclaim);
+    let claim = Wish::There(play::claim("default", "a", spec(how)));
     let act = match act {
-        Act::Bind => Wish::There(play::claim("default", "a", spec(how))),
+        Act::Bind => claim,
         Act::Unbind => {
-            before.push(Wish::There(play::claim("default", "a", spec(how))));
-            Wish::Gone(key)
+            before.push(claim);
+            Wish::Gone(ObjectKey::namespaced(check::claims(), "default", "a"))
+        }
+        Act::Follow => {
+            before.push(claim);
+            let source = ObjectKey::namespaced(check::secrets(), "default", "static-0");
+            Wish::Changed(source, json!({"data": {check::MEDDLED: "MQ=="}}))
         }
     };
     rehearse(fuse, before, act, |stage| ClaimsPlay::new(stage, None))
 }
 
-/// A class of each cloud, and something made by hand.
-fn surroundings(reclaim: &str) -> Vec<Wish> {
-    let class = |(group, kind, place)| {
-        Wish::There(play::class(GroupKind::new(group, kind), "x", place, "prod", reclaim))
+/// A class of each cloud, something made by hand, and what chooses for a claim that says nothing.
+fn surroundings(how: How, reclaim: &str) -> Vec<Wish> {
+    let class = |(group, kind, place): (&str, &str, &str)| {
+        let mut class = play::class(GroupKind::new(group, kind), "x", place, "prod", reclaim);
+        if how == How::Default && kind == play::CLASSES[0].1 {
+            class.set_annotation(play::DEFAULT, "true");
+        }
+        Wish::There(class)
     };
     let mut all: Vec<Wish> = play::CLASSES.map(class).into();
+    if how == How::Policy {
+        let class = play::class_ref(play::CLASSES[0], "x");
+        all.push(Wish::There(play::policy("default", "p", class)));
+    }
     all.push(Wish::There(play::by_hand(0, reclaim)));
     all
 }
@@ -68,6 +87,7 @@ fn spec(how: How) -> Value {
             spec["resourceRef"] = json!({"apiVersion": "storage.aws.crossplane.io/v1beta1",
                 "kind": "S3Bucket", "name": "static-0"});
         }
+        How::Policy | How::Default => {}
     }
     spec
 }

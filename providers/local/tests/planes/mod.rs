@@ -15,7 +15,7 @@ use concert_store::{Chance, Store, SystemClock};
 use concert_testbed::Cluster;
 use serde_json::json;
 
-use crate::services::Stage;
+use crate::services::{Stage, until_or};
 
 /// Whatever runs.
 pub struct Control {
@@ -38,8 +38,7 @@ impl Control {
                 let cluster = &both.0;
                 cluster.kubectl_with(&["apply", "-f", "-"], manifests).unwrap();
                 if manifests.contains("kind: CustomResourceDefinition") {
-                    let wait = ["wait", "--for=condition=Established", "--timeout=60s", "crd", "--all"];
-                    cluster.kubectl(&wait).unwrap();
+                    defined(cluster, manifests).await;
                 }
             }
         }
@@ -50,6 +49,24 @@ impl Control {
             Place::Ours(running) => running.stop().await,
             Place::Kubernetes(both) => both.1.stop().await,
         }
+    }
+}
+
+/// Waits until objects of the kinds in `manifests` can be applied: what is established is discovered a moment
+/// later. `kubectl wait` is of no use, since it gives up on a definition that says nothing of itself yet.
+async fn defined(cluster: &Cluster, manifests: &str) {
+    let established = r#"{.status.conditions[?(@.type=="Established")].status}"#;
+    let all = format!(r#"jsonpath={{range .items[*]}}{{.metadata.name}}={established}{{"\n"}}{{end}}"#);
+    let told = until_or(|| async {
+        let told = cluster.kubectl(&["get", "crd", "-o", &all])?;
+        let left: Vec<&str> = told.lines().filter(|it| !it.ends_with("=True")).collect();
+        anyhow::ensure!(left.is_empty(), "not established: {left:?}");
+        Ok::<_, anyhow::Error>(told)
+    })
+    .await;
+    let all = told.lines().filter_map(|it| it.strip_suffix("=True"));
+    for kind in all.filter(|it| manifests.contains(it)) {
+        until_or(|| async { cluster.kubectl(&["get", kind, "-A"]) }).await;
     }
 }
 

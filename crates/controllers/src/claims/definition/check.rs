@@ -7,7 +7,7 @@ use concert_model::{FieldError, FieldPath, GroupKind, GroupVersionKind, Object};
 use concert_schema::{Expression, Schema};
 use serde_json::Value;
 
-use super::mapping::{NAMES, Rule, Source};
+use super::mapping::{NAMES, Path, Rule, Source};
 use super::{Definition, Implementation};
 
 /// What is known of the kinds that definitions name; those that are not defined are not in it.
@@ -135,7 +135,53 @@ fn check_kind(kinds: &Kinds, kind: &GroupVersionKind, field: &FieldPath, role: R
     if role == Role::Managed && !is_bindable(version.schema.as_ref()) {
         return wrong(format!("{name} cannot be bound: its schema has no status.bindingPhase"));
     }
-    Vec::new()
+    let lost = version.schema.as_ref().map(|it| lost_in(it, role)).unwrap_or_default();
+    if lost.is_empty() {
+        Vec::new()
+    } else {
+        wrong(format!("{name} must have {} in its schema", lost.join(", ")))
+    }
+}
+
+/// The fields in which objects of a role say what binds them.
+fn fields(role: Role) -> &'static [&'static str] {
+    match role {
+        Role::Claim => &[
+            "spec.classRef.apiVersion",
+            "spec.classRef.kind",
+            "spec.classRef.name",
+            "spec.resourceRef.apiVersion",
+            "spec.resourceRef.kind",
+            "spec.resourceRef.name",
+            "spec.writeConnectionSecretToRef.name",
+            "status.bindingPhase",
+            "status.conditions",
+        ],
+        Role::Policy => &["defaultClassRef.apiVersion", "defaultClassRef.kind", "defaultClassRef.name"],
+        Role::Class => &["specTemplate.writeConnectionSecretsToNamespace"],
+        Role::Managed => &[
+            "spec.claimRef.apiVersion",
+            "spec.claimRef.kind",
+            "spec.claimRef.namespace",
+            "spec.claimRef.name",
+            "spec.claimRef.uid",
+            "spec.classRef.apiVersion",
+            "spec.classRef.kind",
+            "spec.classRef.name",
+            "spec.reclaimPolicy",
+            "spec.writeConnectionSecretToRef.namespace",
+            "spec.writeConnectionSecretToRef.name",
+        ],
+    }
+}
+
+/// Which of them a schema does not keep: what is written there is gone at once, and would be written again,
+/// without end.
+fn lost_in(schema: &Schema, role: Role) -> Vec<String> {
+    let lost = |field: &&str| Some(Path::parse(field).ok()?.lost_in(schema)?.join("."));
+    let mut lost: Vec<String> = fields(role).iter().filter_map(lost).collect();
+    lost.dedup();
+    lost
 }
 
 fn is_bindable(schema: Option<&Schema>) -> bool {

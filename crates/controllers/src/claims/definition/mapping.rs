@@ -77,12 +77,17 @@ impl Path {
 
     /// The first part that `schema` does not know; none if it knows the whole path.
     pub(super) fn unknown_in(&self, schema: &Schema) -> Option<&str> {
+        self.lost_in(schema)?.last().map(String::as_str)
+    }
+
+    /// The parts up to the first that `schema` does not know, and that one; none if it knows the whole path.
+    pub(super) fn lost_in(&self, schema: &Schema) -> Option<&[String]> {
         let mut at = schema;
-        for step in &self.0 {
+        for (number, step) in self.0.iter().enumerate() {
             match at.property(step) {
                 Some(next) => at = next,
                 None if at.preserves_unknown_fields() || at.kind().is_none() => return None,
-                None => return Some(step),
+                None => return self.0.get(..=number),
             }
         }
         None

@@ -34,11 +34,33 @@ fn crd(group: &str, kind: &str, scope: &str, schema: Value) -> (GroupKind, Known
     (GroupKind::new(group, kind), Known::of(&Object::from_value(object).unwrap()))
 }
 
-fn shape(fields: Value) -> Value {
+fn shape(mut fields: Value) -> Value {
+    let text = json!({"type": "string"});
+    let free = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let reference = json!({"type": "object", "properties": {"apiVersion": text, "kind": text,
+        "namespace": text, "name": text, "uid": text}});
+    for field in ["classRef", "resourceRef", "claimRef", "writeConnectionSecretToRef"] {
+        fields[field] = reference.clone();
+    }
+    fields["reclaimPolicy"] = text.clone();
     json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": fields},
-        "specTemplate": {"type": "object", "x-kubernetes-preserve-unknown-fields": true},
-        "status": {"type": "object", "properties": {"bindingPhase": {"type": "string"}}}}})
+        "specTemplate": free,
+        "defaultClassRef": reference,
+        "status": {"type": "object", "properties": {"bindingPhase": text,
+            "conditions": {"type": "array", "items": free}}}}})
+}
+
+/// The schema without the field at this path.
+fn without(mut schema: Value, path: &str) -> Value {
+    let mut way: Vec<&str> = path.split('.').collect();
+    let last = way.pop().unwrap();
+    let mut at = &mut schema;
+    for step in way {
+        at = &mut at["properties"][step];
+    }
+    at["properties"].as_object_mut().unwrap().remove(last).unwrap();
+    schema
 }
 
 fn kinds() -> Kinds {
@@ -196,6 +218,43 @@ fn scope_and_phase_must_fit() {
             "spec.implementations[0].managed: Forbidden: Store.cloud.dev cannot be bound: its schema has no status.bindingPhase",
         ]
     );
+}
+
+#[test]
+fn kinds_whose_schemas_drop_what_binds_them_are_refused_by_field() {
+    for (group, kind, scope, lost) in [
+        ("cache.dev", "Redis", "Namespaced", "spec.classRef"),
+        ("cache.dev", "Redis", "Namespaced", "spec.resourceRef.name"),
+        ("cache.dev", "Redis", "Namespaced", "spec.writeConnectionSecretToRef"),
+        ("cache.dev", "Redis", "Namespaced", "status.bindingPhase"),
+        ("cache.dev", "Redis", "Namespaced", "status.conditions"),
+        ("cache.dev", "RedisPolicy", "Namespaced", "defaultClassRef"),
+        ("cloud.dev", "StoreClass", "Cluster", "specTemplate"),
+        ("cloud.dev", "Store", "Cluster", "spec.claimRef"),
+        ("cloud.dev", "Store", "Cluster", "spec.claimRef.uid"),
+        ("cloud.dev", "Store", "Cluster", "spec.classRef"),
+        ("cloud.dev", "Store", "Cluster", "spec.reclaimPolicy"),
+        ("cloud.dev", "Store", "Cluster", "spec.writeConnectionSecretToRef.namespace"),
+    ] {
+        let mut spec = spec();
+        spec["implementations"][0]["mapping"] = json!([]);
+        let parsed = parse(&definition(spec)).0.unwrap();
+        let mut others = kinds();
+        others.extend([crd(group, kind, scope, without(shape(json!({})), lost))]);
+        let wrong = check(&parsed, &others).wrong();
+        let [error] = &wrong[..] else { panic!("{kind} without {lost}: {wrong:?}") };
+        assert_eq!(error.detail, format!("{kind}.{group} must have {lost} in its schema"));
+        // What is not in the schema is there all the same where unknown fields are kept.
+        let mut free = without(shape(json!({})), lost);
+        let (way, _) = lost.rsplit_once('.').unwrap_or_default();
+        let mut at = &mut free;
+        for step in way.split('.').filter(|it| !it.is_empty()) {
+            at = &mut at["properties"][step];
+        }
+        at["x-kubernetes-preserve-unknown-fields"] = json!(true);
+        others.extend([crd(group, kind, scope, free)]);
+        assert_eq!(check(&parsed, &others).wrong(), [], "{kind} without {lost}");
+    }
 }
 
 #[test]

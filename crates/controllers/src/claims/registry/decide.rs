@@ -51,19 +51,19 @@ pub enum Part {
 }
 
 impl Part {
-    /// The name of the controller.
+    /// The name of the controller. Both kinds are in it with their groups: claim kinds of two groups may have
+    /// one name. Neither has a slash, so no two controllers have one name.
     pub fn name(&self) -> Arc<str> {
         let pair = |claim: &GroupVersionKind, it: &Implementation| {
-            let (claim, managed) = (&claim.group_kind.kind, &it.managed.group_kind);
-            format!("{claim}.{managed}").to_lowercase()
+            format!("{}/{}", claim.group_kind, it.managed.group_kind)
         };
         let name = match self {
-            Part::DefaultClass(it) => format!("{}.defaultclass", it.claim.group_kind).to_lowercase(),
-            Part::Schedule(Manner::Select, all, it) => format!("scheduler.{}", pair(&all.claim, it)),
-            Part::Schedule(Manner::Default, all, it) => format!("defaulter.{}", pair(&all.claim, it)),
+            Part::DefaultClass(it) => format!("{}.defaultclass", it.claim.group_kind),
+            Part::Schedule(Manner::Select, all, it) => format!("scheduler/{}", pair(&all.claim, it)),
+            Part::Schedule(Manner::Default, all, it) => format!("defaulter/{}", pair(&all.claim, it)),
             Part::Bind(claim, it) => pair(claim, it),
         };
-        format!("claims/{name}").into()
+        format!("claims/{}", name.to_lowercase()).into()
     }
 
     /// All that play for a claim kind, if this is who looks after its claims.

@@ -11,8 +11,9 @@ fn kinds(names: &[&str]) -> Kinds {
 
 fn known(name: &str) -> (GroupKind, Known) {
     let scope = if name.starts_with("Redis") { "Namespaced" } else { "Cluster" };
-    let schema = json!({"type": "object", "properties": {
-        "status": {"type": "object", "properties": {"bindingPhase": {"type": "string"}}}}});
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {
+        "status": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"bindingPhase": {"type": "string"}}}}});
     let definition = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
         "spec": {"scope": scope, "versions": [{"name": "v1", "served": true, "subresources": {"status": {}},
             "schema": {"openAPIV3Schema": schema}}]},
@@ -52,14 +53,30 @@ fn each_implementation_has_those_who_choose_and_one_who_binds() {
     assert_eq!(
         names(&cast),
         [
-            "claims/defaulter.redis.a.x.dev",
-            "claims/redis.a.x.dev",
+            "claims/defaulter/redis.x.dev/a.x.dev",
             "claims/redis.x.dev.defaultclass",
-            "claims/scheduler.redis.a.x.dev",
+            "claims/redis.x.dev/a.x.dev",
+            "claims/scheduler/redis.x.dev/a.x.dev",
         ]
     );
     assert_eq!(said(&cast, "d"), ("Available".into(), String::new()));
     assert_eq!(cast.reports["d"].status, Status::True);
+}
+
+#[test]
+fn claim_kinds_of_one_name_in_two_groups_have_controllers_each() {
+    let mut all = kinds(&ALL);
+    all.insert(GroupKind::new("y.dev", "Redis"), known("Redis").1);
+    let mut other = declared("e", None, &["A"]);
+    let claim = GroupVersionKind::parse("y.dev/v1", "Redis").unwrap();
+    other.definition = other.definition.map(|it| Definition { claim, ..it });
+    let cast = cast(&[declared("d", None, &["A"]), other], &all);
+    assert_eq!(cast.parts.len(), 8, "{:?}", names(&cast));
+    for group in ["x.dev", "y.dev"] {
+        let claim = GroupKind::new(group, "Redis");
+        assert!(cast.makes(&claim, &GroupKind::new("x.dev", "A")), "{claim}");
+        assert!(cast.ensemble_of(&claim).is_some(), "{claim}");
+    }
 }
 
 #[test]
@@ -77,7 +94,7 @@ fn what_is_not_there_is_waited_for_and_the_rest_plays() {
     let declared = [declared("d", None, &["A", "B"])];
     let cast = cast(&declared, &kinds(&["Redis", "AClass", "A", "BClass"]));
     assert_eq!(cast.parts.len(), 5);
-    let Part::Bind(_, lame) = &cast.parts["claims/redis.b.x.dev"] else { panic!() };
+    let Part::Bind(_, lame) = &cast.parts["claims/redis.x.dev/b.x.dev"] else { panic!() };
     let unusable = lame.unusable.as_ref().unwrap();
     assert!(unusable.has_class && !unusable.has_managed, "it lets go of what is bound, and says why not");
     assert!(!cast.makes(&lame.class.group_kind, &lame.managed.group_kind));
@@ -145,7 +162,7 @@ fn what_was_taken_out_is_served_and_its_class_is_another_ones() {
     assert_eq!(now.former, [served("B")]);
     let cast = cast(&[now.clone()], &kinds(&ALL));
     assert_eq!(cast.parts.len(), 5);
-    let Part::Bind(_, lame) = &cast.parts["claims/redis.b.x.dev"] else { panic!() };
+    let Part::Bind(_, lame) = &cast.parts["claims/redis.x.dev/b.x.dev"] else { panic!() };
     let unusable = lame.unusable.as_ref().unwrap();
     assert!(!unusable.has_class && unusable.has_managed);
     assert!(unusable.why.contains("ClaimDefinition d no longer has B.x.dev"), "{}", unusable.why);
@@ -159,7 +176,7 @@ fn what_was_taken_out_is_served_and_its_class_is_another_ones() {
 fn who_leaves_makes_nothing_new_unless_another_does() {
     let leaving = Declared { is_leaving: true, ..declared("d", Some("RedisPolicy"), &["A"]) };
     let alone = cast(std::slice::from_ref(&leaving), &kinds(&ALL));
-    assert_eq!(names(&alone), ["claims/redis.a.x.dev"]);
+    assert_eq!(names(&alone), ["claims/redis.x.dev/a.x.dev"]);
     let (claim, managed) = (GroupKind::new("x.dev", "Redis"), GroupKind::new("x.dev", "A"));
     assert!(!alone.makes(&claim, &managed));
     let both = cast(&[leaving, declared("e", None, &["A"])], &kinds(&ALL));
@@ -170,6 +187,6 @@ fn who_leaves_makes_nothing_new_unless_another_does() {
 #[test]
 fn without_policies_nothing_is_chosen_and_what_is_bound_is_served() {
     let cast = cast(&[declared("d", Some("RedisPolicy"), &["A"])], &kinds(&["Redis", "AClass", "A"]));
-    assert_eq!(names(&cast), ["claims/redis.a.x.dev"]);
+    assert_eq!(names(&cast), ["claims/redis.x.dev/a.x.dev"]);
     assert_eq!(said(&cast, "d").0, "WaitingForKinds");
 }

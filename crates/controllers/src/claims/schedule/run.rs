@@ -87,7 +87,8 @@ impl Scheduler {
         Ok(!self.hands.list(&query).await?.is_empty())
     }
 
-    /// Writes the choice into the claim as it was read: of several schedulers one can do that.
+    /// Writes the choice into the claim as it was read: of several schedulers one can do that. Everything is
+    /// read before: nobody comes back to a claim that has its class.
     async fn choose(&self, claim: &Object, class: Value, among: &[String], by: &By) -> Result<(), Error> {
         if self.ensemble.implementations.len() > 1 {
             let jitter = Duration::from_millis(self.hands.chance.below(JITTER_MILLISECONDS));
@@ -98,6 +99,10 @@ impl Scheduler {
             self.implementation.class.group_kind.kind,
             class["name"].as_str().unwrap_or_default()
         );
+        let mut among = among.to_vec();
+        if self.manner == Manner::Default {
+            among.extend(self.rivals(claim).await?);
+        }
         let mut chosen = claim.clone();
         chosen.get_mut("spec")["classRef"] = class;
         let written = self.hands.store.update(chosen, by).await?.decode();
@@ -106,12 +111,8 @@ impl Scheduler {
             Manner::Default => (event::DEFAULT_CLASS, "by default"),
         };
         self.hands.tell(&written, &Told::normal(reason, format!("{name} was chosen {how}")));
-        if self.manner == Manner::Default {
-            let mut among = among.to_vec();
-            among.extend(self.rivals(claim).await?);
-            if among.len() > 1 {
-                self.say_among(written, &name, &among, by).await?;
-            }
+        if self.manner == Manner::Default && among.len() > 1 {
+            self.say_among(written, &name, &among, by).await?;
         }
         Ok(())
     }

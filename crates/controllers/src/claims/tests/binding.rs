@@ -22,6 +22,9 @@ async fn a_claim_by_class_is_bound_and_can_be_used() {
     assert_eq!(external.as_deref(), Some(managed.name()));
     assert_eq!((world.told("CreatedManagedResource"), world.told("BoundManagedResource")), (1, 1));
     assert_eq!(world.live(), 1);
+    // Other programs know them by these names.
+    assert_eq!(world.get(&claim).await.finalizers(), ["finalizer.resourceclaim.crossplane.io"]);
+    assert_eq!(managed.finalizers(), ["finalizer.managedresource.crossplane.io"]);
 }
 
 /// The kind and plural group of a claim, its class kind and group, and what the class is for.

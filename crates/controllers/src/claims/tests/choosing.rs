@@ -1,6 +1,14 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use concert_engine::{Lane, Outcome, Reasons, Reconciler, Request};
+use concert_model::ObjectKey;
+use concert_store::{Chance, Clock};
 use serde_json::{Value, json};
 
 use super::world::{World, class_ref, is_default};
+use crate::claims::hands::Hands;
+use crate::claims::schedule::{Manner, Scheduler};
 
 fn policy(name: &str, class: &str) -> Value {
     json!({"apiVersion": "cache.crossplane.io/v1alpha1", "kind": "RedisClusterPolicy",
@@ -152,4 +160,70 @@ async fn a_policy_that_names_a_missing_class_is_said_until_that_comes() {
     assert!(message.contains("CloudMemorystoreInstanceClass later does not exist: create it"), "{message}");
     world.class("later", json!({}), json!({})).await;
     assert_eq!(world.phase(&claim).await, "Bound");
+}
+
+/// How long it takes until a claim has a class.
+async fn time_to_choose(world: &World, claim: &ObjectKey) -> Duration {
+    let (step, mut waited) = (Duration::from_millis(10), Duration::ZERO);
+    while world.get(claim).await.spec()["classRef"].is_null() {
+        assert!(waited < Duration::from_secs(10), "nobody chooses");
+        world.clock.sleep(step).await;
+        waited += step;
+    }
+    waited
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_has_rivals_waits_up_to_a_second_and_a_half_and_who_has_none_does_not() {
+    let world = World::new().await;
+    two_clouds(&world, json!({"name": "any", "labels": {"grade": "prod"}})).await;
+    world.class("only", json!({"labels": {"grade": "prod"}}), json!({})).await;
+    let mut waits = Vec::new();
+    for number in 0..20 {
+        let bucket = world
+            .create(json!({"apiVersion": "storage.crossplane.io/v1alpha1", "kind": "Bucket",
+                "metadata": {"name": format!("b{number}"), "namespace": "team"}, "spec": selecting("prod")}))
+            .await;
+        waits.push(time_to_choose(&world, bucket.key()).await);
+    }
+    // Of two that wait, the first counts.
+    let (first, last) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
+    assert!(*last <= Duration::from_millis(1_550) && *last > Duration::from_millis(500), "{waits:?}");
+    assert!(*first < Duration::from_millis(500), "{waits:?}");
+    let redis = world
+        .create(json!({"apiVersion": "cache.crossplane.io/v1alpha1", "kind": "RedisCluster",
+            "metadata": {"name": "r", "namespace": "team"}, "spec": selecting("prod")}))
+        .await;
+    assert!(time_to_choose(&world, redis.key()).await <= Duration::from_millis(50));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_finds_no_class_looks_again_after_thirty_seconds() {
+    let world = World::new().await;
+    let claim = world.redis("a", selecting("prod")).await;
+    let ensemble = world.claims.ensemble_of(&claim.kind).unwrap();
+    let hands = Hands {
+        name: "test".into(),
+        store: Arc::new(world.local.clone()),
+        clock: world.clock.clone(),
+        chance: Chance::seeded(1),
+        recorder: world.notes.clone(),
+    };
+    let implementation = ensemble.implementations[0].clone();
+    let scheduler = Scheduler::new(Manner::Select, ensemble, implementation, hands);
+    let request = Request {
+        key: claim,
+        attempt: 0,
+        reasons: Reasons::default(),
+        lane: Lane::Event,
+        fence: None,
+        is_onlooker: false,
+        deadline: world.clock.elapsed() + Duration::from_secs(60),
+        permit: None,
+    };
+    let outcome = scheduler.reconcile(request).await;
+    assert!(
+        matches!(&outcome, Outcome::Requeue(_, Some(wait)) if *wait == Duration::from_secs(30)),
+        "{outcome:?}"
+    );
 }

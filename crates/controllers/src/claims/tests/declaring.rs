@@ -1,7 +1,8 @@
-use concert_model::{GroupKind, ObjectKey};
+use concert_model::{GroupKind, Object, ObjectKey};
+use concert_store::Store;
 use serde_json::json;
 
-use super::world::{DEFINITIONS, World, class_ref, documents};
+use super::world::{DEFINITIONS, World, by, class_ref, documents};
 
 fn definition(name: &str) -> ObjectKey {
     ObjectKey::cluster(GroupKind::new("concert.dev", "ClaimDefinition"), name)
@@ -77,7 +78,7 @@ async fn a_definition_waits_for_its_kinds_and_says_so() {
     }
     world.settle().await;
     assert_eq!(world.said(&key, "Ready").await.0, "True");
-    assert!(world.claims.controllers().iter().any(|it| &**it == "claims/thing.made.new.dev"));
+    assert!(world.claims.controllers().iter().any(|it| &**it == "claims/thing.new.dev/made.new.dev"));
 }
 
 #[tokio::test(start_paused = true)]
@@ -93,6 +94,73 @@ async fn one_that_is_wrong_says_where_and_harms_nobody() {
     assert!(message.contains("spec.implementations[0].mapping[0].expression"), "{message}");
     assert!(message.contains("undefined field 'engineVersoin'"), "{message}");
     assert_eq!(world.said(&definition("bucket"), "Ready").await.0, "True");
+}
+
+/// Also by a kube-apiserver, which has nothing but the kind to judge by.
+#[tokio::test(start_paused = true)]
+async fn a_mapping_that_fits_no_kind_is_refused_by_the_kind_of_definitions() {
+    let world = World::bare().await;
+    let mut definition = documents(DEFINITIONS).remove(0);
+    let at = "spec.implementations[0].mapping[0]";
+    for (rule, field, words) in [
+        (json!({"to": "metadata.name", "value": 1}), ".to", "must start with \"spec.\""),
+        (json!({"to": "spec.claimRef", "value": 1}), ".to", "not for a mapping to set"),
+        (json!({"to": "spec.classRef.name", "value": 1}), ".to", "not for a mapping to set"),
+        (json!({"to": "spec.reclaimPolicy", "value": 1}), ".to", "not for a mapping to set"),
+        (
+            json!({"to": "spec.writeConnectionSecretToRef.name", "value": 1}),
+            ".to",
+            "not for a mapping to set",
+        ),
+        (json!({"to": "spec.list[0]", "value": 1}), ".to", "use an expression"),
+        (json!({"to": "spec..a", "value": 1}), ".to", "empty part"),
+        (
+            json!({"to": "spec.a", "from": "managed.spec.b"}),
+            ".from",
+            "must start with \"claim.\" or \"class.\"",
+        ),
+        (json!({"to": "spec.a", "from": "claim.spec.b."}), ".from", "empty part"),
+        (json!({"to": "spec.a"}), "", "oneOf"),
+        (json!({"to": "spec.a", "from": "claim.spec.b", "value": 1}), "", "oneOf"),
+    ] {
+        definition["spec"]["implementations"][0]["mapping"] = json!([rule]);
+        let object = Object::from_value(definition.clone()).unwrap();
+        let refused = world.local.create(object, &by()).await;
+        let error = refused.expect_err("it is refused").to_string();
+        assert!(error.contains(&format!("{at}{field}: ")) && error.contains(words), "{rule}: {error}");
+    }
+    // What only begins like a protected field is another field.
+    definition["spec"]["implementations"][0]["mapping"] =
+        json!([{"to": "spec.classRefs", "value": {"a": 1}}, {"to": "spec.a", "from": "class.metadata.name"}]);
+    world.create(definition).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_claims_shows_phase_class_and_resource() {
+    let world = World::bare().await;
+    for name in [
+        "buckets.storage.crossplane.io",
+        "redisclusters.cache.crossplane.io",
+        "kubernetesclusters.compute.crossplane.io",
+        "mysqlinstances.database.crossplane.io",
+        "postgresqlinstances.database.crossplane.io",
+    ] {
+        let kind = GroupKind::new("apiextensions.k8s.io", "CustomResourceDefinition");
+        let shown = world.get(&ObjectKey::cluster(kind, name)).await;
+        for version in shown.spec()["versions"].as_array().unwrap() {
+            let columns = version["additionalPrinterColumns"].as_array().unwrap().iter();
+            let columns = columns.map(|it| [it["name"].as_str().unwrap(), it["jsonPath"].as_str().unwrap()]);
+            let expected = [
+                ["STATUS", ".status.bindingPhase"],
+                ["CLASS-KIND", ".spec.classRef.kind"],
+                ["CLASS-NAME", ".spec.classRef.name"],
+                ["RESOURCE-KIND", ".spec.resourceRef.kind"],
+                ["RESOURCE-NAME", ".spec.resourceRef.name"],
+                ["AGE", ".metadata.creationTimestamp"],
+            ];
+            assert_eq!(columns.collect::<Vec<_>>(), expected, "{name}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

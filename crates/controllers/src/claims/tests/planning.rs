@@ -2,6 +2,7 @@ use concert_model::Object;
 use serde_json::{Value, json};
 
 use super::world::{World, class_ref, is_default, store_ref};
+use crate::claims::bind::configure::name_of;
 use crate::claims::plan::{Wanted, wanted};
 
 async fn planned(world: &World, name: &str, spec: Value) -> Wanted {
@@ -59,6 +60,16 @@ async fn a_plan_of_what_is_there_already_looks_whose_it_is() {
     world.redis("a", spec()).await;
     assert!(matches!(planned(&world, "a", spec()).await, Wanted::Named(_)), "it is its own");
     assert_waits(&planned(&world, "b", spec()).await, "belongs to another claim (a)");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_claim_that_is_held_and_not_made_yet_is_planned_by_its_class() {
+    let world = World::new().await;
+    let claim = world.redis("a", json!({"classRef": class_ref("late")})).await;
+    let own = name_of(&world.get(&claim).await);
+    world.patch(&claim, json!({"spec": {"resourceRef": store_ref(&own)}})).await;
+    let planned = planned_of(&world, world.get(&claim).await.into_value()).await;
+    assert_waits(&planned, "CloudMemorystoreInstanceClass late does not exist");
 }
 
 #[tokio::test(start_paused = true)]

@@ -106,7 +106,8 @@ async fn a_claim_is_served_and_can_go_when_its_implementation_was_taken_out() {
     })
     .await;
     assert_eq!(world.get(&redis()).await.status()["served"].as_array().unwrap().len(), 2);
-    let is_bind = |it: &&str| *it == "claims/rediscluster.cloudmemorystoreinstance.cache.gcp.crossplane.io";
+    let bind = "claims/rediscluster.cache.crossplane.io/cloudmemorystoreinstance.cache.gcp.crossplane.io";
+    let is_bind = |it: &&str| *it == bind;
     assert_eq!(world.claims.controllers().iter().filter(|it| is_bind(&&***it)).count(), 1);
     follows(&world, &claim).await;
     leaves(&world, &claim).await;

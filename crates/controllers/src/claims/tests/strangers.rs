@@ -1,8 +1,19 @@
 //! What somebody tries who may only write in one namespace.
 
+use concert_model::{Object, Patch};
+use concert_store::{Part, Store};
 use serde_json::{Value, json};
 
-use super::world::{World, class_ref, secret, store_ref, stores};
+use super::world::{World, by, class_ref, secret, store_ref, stores};
+
+/// The claim kinds that are shipped.
+const CLAIMS: [(&str, &str); 5] = [
+    ("storage.crossplane.io", "Bucket"),
+    ("cache.crossplane.io", "RedisCluster"),
+    ("compute.crossplane.io", "KubernetesCluster"),
+    ("database.crossplane.io", "MySQLInstance"),
+    ("database.crossplane.io", "PostgreSQLInstance"),
+];
 
 /// A claim of another team that is bound, and the name of its managed resource.
 async fn theirs(world: &World) -> (concert_model::ObjectKey, String) {
@@ -35,6 +46,44 @@ async fn a_forged_resource_reference_binds_and_frees_nothing() {
     assert!(!world.has(&forged).await);
     assert_eq!(world.managed(&claim).await.unwrap(), before);
     assert_eq!(world.live(), 1);
+}
+
+/// One without a name would count as none, and the claim would get a class that nobody asked for.
+#[tokio::test(start_paused = true)]
+async fn a_class_must_be_named_in_full() {
+    let world = World::new().await;
+    for (group, kind) in CLAIMS {
+        for lacks in ["apiVersion", "kind", "name"] {
+            let mut class = class_ref("c");
+            class.as_object_mut().unwrap().remove(lacks);
+            let claim = json!({"apiVersion": format!("{group}/v1alpha1"), "kind": kind,
+                "metadata": {"name": "x", "namespace": "team"}, "spec": {"classRef": class}});
+            let refused = world.local.create(Object::from_value(claim).unwrap(), &by()).await;
+            let error = refused.expect_err("it is refused").to_string();
+            assert!(error.contains(&format!("spec.classRef.{lacks}: Required value")), "{kind}: {error}");
+        }
+    }
+}
+
+/// Who could point a claim elsewhere would leave what was made for it to nobody.
+#[tokio::test(start_paused = true)]
+async fn a_claim_cannot_be_turned_away_from_its_resource() {
+    let world = World::new().await;
+    for (group, kind) in CLAIMS {
+        let reference = json!({"apiVersion": "a.dev/v1", "kind": "A", "name": "x"});
+        let claim = world
+            .create(json!({"apiVersion": format!("{group}/v1alpha1"), "kind": kind,
+                "metadata": {"name": "x", "namespace": "team"}, "spec": {"resourceRef": reference}}))
+            .await;
+        for changed in
+            [json!({"apiVersion": "b.dev/v1"}), json!({"kind": "B"}), json!({"name": "y"}), Value::Null]
+        {
+            let patch = Patch::Merge(json!({"spec": {"resourceRef": changed}}));
+            let refused = world.local.patch(claim.key(), Part::Main, &patch, &by()).await;
+            let error = refused.expect_err("it is refused").to_string();
+            assert!(error.contains("resourceRef cannot change once it is set"), "{kind} {changed}: {error}");
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]
