@@ -35,6 +35,9 @@ const CREATE_MIN: Duration = Duration::from_secs(10);
 /// How long a provider may take to say goodbye.
 const DISCONNECT_MAX: Duration = Duration::from_secs(10);
 
+/// How often the finalizer is taken away from what somebody else has just written.
+const FINALIZE_TRIES: usize = 4;
+
 /// What one pass knows.
 pub struct Pass<'a> {
     managed: &'a Managed,
@@ -415,9 +418,8 @@ impl<'a> Pass<'a> {
     }
 
     async fn remove_finalizer(&mut self) -> Taken {
-        self.object.remove_finalizer(FINALIZER);
-        match self.managed.store.update(self.object.clone(), &self.by).await {
-            Ok(_) | Err(Error::NotFound { .. }) => {}
+        match self.let_go().await {
+            Ok(()) | Err(Error::NotFound { .. }) => {}
             Err(Error::Conflict { .. }) => return Err(Verdict::conflict()),
             Err(error) => {
                 return Err(Verdict::finalize_failed(&format!("cannot remove the finalizer: {error}")));
@@ -441,6 +443,28 @@ impl<'a> Pass<'a> {
             managed.roll.strike(&key);
         }
         Err(Verdict::nothing())
+    }
+
+    /// Takes our finalizer away. Who writes a status meanwhile does not change that nothing is left to hold the
+    /// object for: another pass could no longer tell what was deleted from what cannot be seen yet.
+    async fn let_go(&mut self) -> Result<(), Error> {
+        let mut tries = FINALIZE_TRIES;
+        loop {
+            self.object.remove_finalizer(FINALIZER);
+            let (written, key) =
+                (self.managed.store.update(self.object.clone(), &self.by).await, self.object.key());
+            tries -= 1;
+            match (written, key) {
+                (Err(Error::Conflict { .. }), Ok(key)) if tries > 0 => {
+                    let current = self.managed.store.get(&key).await?.decode();
+                    if !is_same_wish(&self.object, &current) {
+                        return Err(Error::Conflict { key });
+                    }
+                    self.object = current;
+                }
+                (written, _) => return written.map(drop),
+            }
+        }
     }
 
     /// Writes the object if it differs from what is stored.
@@ -544,6 +568,14 @@ impl<'a> Pass<'a> {
     fn left(&self, time: Duration) -> Duration {
         (self.started + time).saturating_sub(self.managed.clock.elapsed())
     }
+}
+
+/// Whether two states of an object ask for the same, whatever else is noted on them.
+fn is_same_wish(one: &Object, other: &Object) -> bool {
+    one.uid() == other.uid()
+        && one.spec() == other.spec()
+        && one.annotations() == other.annotations()
+        && other.finalizers() == [FINALIZER]
 }
 
 fn unpublished(error: PublishError) -> Verdict {

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::bench::{Bench, boom, cluster_thing, conflict, on_change, polled, requeue, retry, user};
 use crate::definition::{define, definition, unique};
-use crate::faulty::{Verb, unavailable};
+use crate::faulty::{Trouble, Verb, unavailable};
 use crate::scripted::seen;
 use crate::stores::Subject;
 
@@ -76,6 +76,22 @@ pub async fn that_meets_a_conflict_is_tried_again_silently(subject: &Subject) {
     assert_eq!(bench.reconcile().await, conflict());
     assert_eq!(bench.events(), [""; 0]);
     assert_eq!(bench.reconcile().await, Outcome::Done);
+}
+
+pub async fn is_not_held_up_by_who_writes_meanwhile(subject: &Subject) {
+    let bench = to_delete(subject).await;
+    let label = json!({"metadata": {"labels": {"somebody": "else"}}});
+    bench.store.trouble(Verb::Update, bench.kind(), 1, Trouble::Meanwhile(label));
+    assert_eq!(bench.reconcile().await, Outcome::Done);
+    assert!(bench.is_gone().await);
+}
+
+pub async fn is_decided_anew_when_something_else_is_wanted_meanwhile(subject: &Subject) {
+    let bench = to_delete(subject).await;
+    let other = json!({"metadata": {"annotations": {"crossplane.io/external-name": "another"}}});
+    bench.store.trouble(Verb::Update, bench.kind(), 1, Trouble::Meanwhile(other));
+    assert_eq!(bench.reconcile().await, conflict());
+    assert!(!bench.is_gone().await);
 }
 
 pub async fn tries_again_when_the_finalizer_cannot_be_removed(subject: &Subject) {
