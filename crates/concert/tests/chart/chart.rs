@@ -65,7 +65,7 @@ pub fn with_a_reconciler() -> Value {
         "providers": [{"name": "example", "endpoint": "provider-example:50051",
             "resourceTypes": [{"apiVersion": "example.crossplane.io/v1alpha1", "kind": "ExampleResource"}]}],
         "pollInterval": "30s", "maxReconcileRate": 3, "reconcileTimeout": "1m30s",
-        "rbac": {"claims": true, "kinds": [{"apiGroups": ["example.crossplane.io"], "resources": ["*"]}]},
+        "rbac": {"claims": true, "kinds": [{"apiGroups": ["example.crossplane.io", "cloud.concert.dev"], "resources": ["*"]}]},
     }})
 }
 

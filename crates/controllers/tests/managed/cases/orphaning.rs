@@ -68,8 +68,8 @@ pub async fn is_silent_about_a_conflict(subject: &Subject) {
     bench.declare_ready(allowing(&WITHOUT_DELETE)).await;
     bench.delete().await;
     let before = bench.conditions().await;
-    let label = json!({"metadata": {"labels": {"by": "somebody"}}});
-    bench.store.trouble(Verb::Update, bench.kind(), 1, Trouble::Meanwhile(label));
+    let annotation = json!({"metadata": {"annotations": {"by": "somebody"}}});
+    bench.store.trouble(Verb::Update, bench.kind(), 1, Trouble::Meanwhile(annotation));
     assert_eq!(bench.reconcile().await, conflict());
     assert_eq!(bench.conditions().await, before);
     is_orphaned(&bench).await;
