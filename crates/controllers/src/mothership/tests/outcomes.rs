@@ -110,6 +110,38 @@ async fn r10_who_waits_for_a_condition_is_woken_when_it_holds() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn r10_who_waits_for_what_is_there_looks_more_and_more_seldom() {
+    let world = World::new().await;
+    world.register("shoot", json!({})).await;
+    world.register("late", json!({})).await;
+    world.runtime("rt-1").await;
+    let shoot = world.one("shoot").await;
+    let conditions = json!([{"type": "Reachable", "status": "True", "reason": "Answers", "message": ""}]);
+    world.report("shoot", &shoot, json!({"outcome": "ready", "conditions": conditions})).await.unwrap();
+    world.settle().await;
+    let waits = json!({"outcome": "not_ready", "waits_for": [{"condition": "Reachable"}]});
+    let mut looks = 0;
+    for _ in 0..600 {
+        for item in world.claim("late").await {
+            assert_eq!(item.attempt, 0, "nobody has failed");
+            world.report("late", &item, waits.clone()).await.unwrap();
+            looks += 1;
+        }
+        world.pass(1).await;
+    }
+    // At 0, 1, 3, 7, 15, 31 and 63 seconds, and then every minute.
+    assert!((12..=20).contains(&looks), "{looks} looks in ten minutes");
+    world.pass(61).await;
+    let item = world.one("late").await;
+    world.report("late", &item, json!({"outcome": "requeue", "retry_after": 1})).await.unwrap();
+    world.pass(2).await;
+    let item = world.one("late").await;
+    world.report("late", &item, waits).await.unwrap();
+    world.pass(2).await;
+    world.do_well("late").await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn r11_who_waits_for_another_entry_is_not_parked_over_what_was_written_since_it_looked() {
     let world = World::new().await;
     world.register("shoot", json!({})).await;
