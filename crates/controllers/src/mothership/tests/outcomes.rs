@@ -93,6 +93,30 @@ async fn r11_parking_is_refused_if_what_was_read_is_stale() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn r11_who_decides_on_less_than_it_says_it_has_read_is_parked_all_the_same() {
+    let world = World::new().await;
+    world.register("shoot", json!({})).await;
+    world.runtime("rt-1").await;
+    world.runtime("rt-2").await;
+    for item in world.claim("shoot").await {
+        let entry = item.key.name.to_string();
+        let revision = item.context["revision"].as_u64().unwrap();
+        // Written after both have read; one of them then claims to have read it.
+        world.put(&entry, "network", json!({"vnet_name": "a"})).await;
+        let mut said = waiting();
+        said["retry_after"] = json!(600);
+        said["observed_revision"] = json!(if entry == "rt-1" { revision + 1 } else { revision });
+        world.report("shoot", &item, said).await.unwrap();
+    }
+    let item = world.one("shoot").await;
+    assert_eq!((&*item.item, item.attempt), ("rt-2/shoot", 0), "the one that says what it has read");
+    world.say("shoot", &item, "ready").await;
+    world.pass(60).await;
+    world.nothing("shoot").await;
+    assert_eq!(world.state("rt-1", "shoot").await, "not_ready");
+}
+
+#[tokio::test(start_paused = true)]
 async fn r10_who_waits_for_a_condition_is_woken_when_it_holds() {
     let world = World::new().await;
     world.register("shoot", json!({})).await;
