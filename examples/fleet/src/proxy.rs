@@ -41,7 +41,8 @@ async fn settle(client: Client) -> Result<Answer, Trouble> {
     let installed = install(&client, FLEET, NAME, &objects).await?;
     if objects.is_empty() {
         let message = "nobody wants connectivity";
-        return Ok(Answer::ready(message).with_condition("Available", Status::False, "NotWanted", message));
+        // The condition speaks of what is wanted: of that, nothing is missing.
+        return Ok(Answer::ready(message).with_condition("Available", Status::True, "NotWanted", message));
     }
     Ok(answer(&installed))
 }

@@ -2,7 +2,7 @@
 
 use concert_model::inventory::{Entry, Expected, Right, names};
 use concert_model::{FieldSelector, LabelSelector, Object, Patch, name};
-use concert_store::{Delete, PageRequest, Part, Query, Store};
+use concert_store::{Delete, Error as StoreError, PageRequest, Part, Query, Store};
 use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
@@ -119,11 +119,36 @@ impl Inner {
             self.contents(&object, section, data).await?;
         }
         let entry = commit(call, Operation::Create(object)).await?.into_object().decode();
-        for (section, data) in sections {
-            let contents = self.contents(&entry, section, data).await?;
-            self.add(caller, &id, section, &contents).await?;
+        if let Err(error) = self.fill(caller, &entry, sections).await {
+            self.take_back(caller, &entry).await;
+            return Err(error);
         }
         self.shown(caller, &entry, StatusCode::CREATED).await
+    }
+
+    async fn fill(
+        &self,
+        caller: &Caller<'_>,
+        entry: &Object,
+        sections: &Map<String, Value>,
+    ) -> Result<(), Error> {
+        for (section, data) in sections {
+            let contents = self.contents(entry, section, data).await?;
+            self.add(caller, entry.name(), section, &contents).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes an entry that could not be filled, so that the same can be asked for again.
+    async fn take_back(&self, caller: &Caller<'_>, entry: &Object) {
+        let by = self.by(caller, "not all of its sections could be written");
+        let options = Delete { uid: entry.uid(), ..Delete::default() };
+        match self.parts.store.delete(&names::entry_key(entry.name()), &options, &by).await {
+            Ok(_) | Err(StoreError::NotFound { .. } | StoreError::Conflict { .. }) => {}
+            Err(error) => {
+                tracing::warn!(entry = entry.name(), %error, "an entry is left without its sections")
+            }
+        }
     }
 
     async fn add(

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use concert_engine::workers::{Claimed, Report};
 use concert_model::inventory::{Entry, Grant, Lease, Right, names};
-use concert_model::{Uid, time};
+use concert_model::{Object, Uid, time};
 use concert_store::Error as StoreError;
 use serde_json::{Map, Value, json};
 
 use super::claim::lent;
 use super::component::is_path;
 use super::door::Inner;
+use super::register::called;
 use crate::inventory::{Unminted, Wanted};
 use crate::rest::{Error, Fields};
 
@@ -98,6 +99,30 @@ impl Inner {
         check_reading(worker, &grant, sections)
     }
 
+    /// Whether a reconciler may wait for what a result says. Conditions of its own entry it may; those of
+    /// others if it handles their kind, and so is lent them with all that they say.
+    pub async fn permit_waiting(&self, worker: &Object, item: &str, report: &Report) -> Result<(), Error> {
+        let name = called(worker);
+        self.permit_reading(name, &awaited(report)).await?;
+        let own = item.split_once('/').map_or(item, |(entry, _)| entry);
+        let mut others = observed(report);
+        others.remove(own);
+        for id in others {
+            let entry = match self.parts.fleet.inventory.get(&names::entry_key(id)).await {
+                Ok(entry) => entry.decode(),
+                // It says nothing yet, and what it comes to say is asked for again.
+                Err(StoreError::NotFound { .. } | StoreError::UnknownKind { .. }) => continue,
+                Err(error) => return Err(error.into()),
+            };
+            let handles = worker.spec()["handles"].as_array();
+            if !handles.into_iter().flatten().any(|it| it["entryKind"] == Entry(&entry).kind()) {
+                let detail = format!("reconciler '{name}' does not handle entries such as '{id}'");
+                return Err(Error::forbidden(detail));
+            }
+        }
+        Ok(())
+    }
+
     fn give_back(&self, worker: &str, item: &Claimed) {
         // A lease that has ended meanwhile is as good.
         self.parts.board.release(worker, &item.item, item.fence).ok();
@@ -134,9 +159,16 @@ pub(super) fn check_reading(worker: &str, grant: &Grant, sections: &BTreeSet<&st
 }
 
 /// The sections that a result waits for.
-pub(super) fn awaited(report: &Report) -> BTreeSet<&str> {
+fn awaited(report: &Report) -> BTreeSet<&str> {
     let waits = report.details.get("waits_for").and_then(Value::as_array);
     waits.into_iter().flatten().filter_map(|it| it["section"].as_str()).collect()
+}
+
+/// The entries that a result names of which it waits for conditions.
+fn observed(report: &Report) -> BTreeSet<&str> {
+    let waits = report.details.get("waits_for").and_then(Value::as_array);
+    let conditions = waits.into_iter().flatten().filter(|it| it["condition"].is_string());
+    conditions.filter_map(|it| it["entry"].as_str()).collect()
 }
 
 /// Reads the result of a run.

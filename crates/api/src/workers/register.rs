@@ -36,7 +36,7 @@ fn key(worker: &str) -> ObjectKey {
 }
 
 /// What the worker calls itself.
-fn called(worker: &Object) -> &str {
+pub(super) fn called(worker: &Object) -> &str {
     worker.spec()["name"].as_str().filter(|it| !it.is_empty()).unwrap_or(worker.name())
 }
 

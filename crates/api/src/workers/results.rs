@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use concert_engine::workers::Report;
 use concert_engine::{Seen, Wait};
-use concert_model::ResourceVersion;
 use concert_model::no8s::{self, Phase};
+use concert_model::{Object, ResourceVersion};
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -21,16 +21,23 @@ impl Inner {
     pub async fn results(&self, user: &User, worker: &str, body: &Value) -> Result<Response<Body>, Error> {
         self.permit(user, "update", worker).await?;
         let list = list(body, "results")?;
-        self.worker(worker).await?;
-        let answers = self.side_by_side(list, |result| self.result(user, worker, result)).await;
+        let object = self.worker(worker).await?;
+        let object = &object;
+        let answers = self.side_by_side(list, |result| self.result(user, worker, object, result)).await;
         Ok(answer(StatusCode::OK, &json!({"results": answers})))
     }
 
-    async fn result(&self, user: &User, worker: &str, result: &Value) -> Result<Value, Error> {
+    async fn result(
+        &self,
+        user: &User,
+        worker: &str,
+        object: &Object,
+        result: &Value,
+    ) -> Result<Value, Error> {
         let (item, fence) = under(result)?;
         if entry::is_meant(&item) {
             let report = entry::report(result)?;
-            self.permit_reading(worker, &entry::awaited(&report)).await?;
+            self.permit_waiting(object, &item, &report).await?;
             return self.act(user, worker, &item, fence, Op::Result(report)).await;
         }
         let mut fields = Fields::of(result)?;

@@ -1,5 +1,7 @@
 //! Entries come, are listed, change and go.
 
+use concert_model::{GroupKind, ObjectKey};
+use concert_store::{By, Delete, Store as _};
 use serde_json::{Value, json};
 
 use crate::stage::{OBJECTS, Stage, data, section};
@@ -22,6 +24,21 @@ async fn r2_an_entry_comes_with_its_sections_or_not_at_all() {
     let bad = json!({"id": "rt-2", "kind": "runtime", "sections": {"network": {}, "spec": {}}});
     assert!(stage.post("/entries", bad).await.detail(422).contains("vnet_name"));
     stage.get("/entries/rt-2").await.detail(404);
+}
+
+#[tokio::test]
+async fn r2_an_entry_whose_sections_cannot_be_written_is_taken_back() {
+    let stage = Stage::new().await;
+    // Where contents of secret sections would go.
+    let place = ObjectKey::cluster(GroupKind::new("", "Namespace"), "concert-inventory");
+    stage.store.delete(&place, &Delete::default(), &By::actor("test")).await.unwrap();
+    let entry = |sections: Value| json!({"id": "rt-1", "kind": "runtime", "sections": sections});
+    let whole = json!({"a": {"b": 1}, "credentials": {"kubeconfig": "x"}});
+    let refused = stage.post("/entries", entry(whole)).await;
+    assert!(refused.code >= 400, "{}", refused.code);
+    stage.get("/entries/rt-1").await.detail(404);
+    let shown = stage.post("/entries", entry(json!({"a": {"b": 1}}))).await.expect(201);
+    assert_eq!((&shown["revision"], &shown["sections"]["a"]["version"]), (&json!(1), &json!(1)));
 }
 
 #[tokio::test]

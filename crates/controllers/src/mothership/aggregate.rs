@@ -47,10 +47,7 @@ pub fn aggregate(entry: &Object, parts: &[Part], now: Timestamp) -> Value {
     status["message"] = json!(message);
     status["items"] = json!(counts);
     let mut told = vec![Condition::new(kind::READY, is_ready, word, message)];
-    let own = |it: &Condition| it.kind != kind::READY && it.kind != kind::DEPENDENCIES_READY;
-    for part in &parts {
-        told.extend(condition::all(&part.status).into_iter().filter(own));
-    }
+    told.extend(observed(&parts));
     let is_told = |it: &Value| told.iter().any(|condition| it["type"] == condition.kind.as_str());
     if let Some(list) = status["conditions"].as_array_mut() {
         list.retain(is_told);
@@ -60,6 +57,36 @@ pub fn aggregate(entry: &Object, parts: &[Part], now: Timestamp) -> Value {
         condition::set(&mut status, Condition::new(&kind, is_so, &reason, message), now);
     }
     status
+}
+
+/// One condition of each type that reconcilers observe: the worst of what they say. Written one after the
+/// other, those that disagree would be a transition each time that the entry is summed up.
+fn observed(parts: &[&Part]) -> Vec<Condition> {
+    let mut by_type: BTreeMap<String, Vec<(&str, Condition)>> = BTreeMap::new();
+    for part in parts {
+        for condition in condition::all(&part.status) {
+            if condition.kind != kind::READY && condition.kind != kind::DEPENDENCIES_READY {
+                by_type.entry(condition.kind.clone()).or_default().push((&*part.reconciler, condition));
+            }
+        }
+    }
+    by_type.into_values().filter_map(worst).collect()
+}
+
+/// What is said of one type, in one. Where several say something, the message tells who says this.
+fn worst(said: Vec<(&str, Condition)>) -> Option<Condition> {
+    let rank = |it: &Condition| match it.status {
+        Status::False => 0,
+        Status::Unknown => 1,
+        Status::True => 2,
+    };
+    let is_shared = said.len() > 1;
+    let least = said.iter().map(|(_, it)| rank(it)).min()?;
+    let of_least: Vec<(&str, Condition)> = said.into_iter().filter(|(_, it)| rank(it) == least).collect();
+    let message = |(who, it): &(&str, Condition)| format!("{who}: {}", words(&it.message));
+    let texts: Vec<String> = of_least.iter().take(SPOKEN_OF_MAX).map(message).collect();
+    let (_, first) = of_least.into_iter().next()?;
+    Some(if is_shared { Condition { message: texts.join("; "), ..first } } else { first })
 }
 
 fn phase(entry: Entry<'_>, parts: &[&Part]) -> (&'static str, Status, &'static str) {
@@ -221,6 +248,34 @@ mod tests {
         let again = aggregate(&object, &[part("byoc", State::Ready, json!({}))], at(2));
         assert!(condition::find(&again, "Reachable").is_none());
         assert_eq!(condition::find(&again, "Ready"), condition::find(&status, "Ready"), "not told anew");
+    }
+
+    #[test]
+    fn r15_of_one_type_the_worst_is_shown_with_who_says_it_and_is_told_once() {
+        let said = |reconciler: &str, status: &str| {
+            let message = format!("{status} it is");
+            let condition =
+                json!({"type": "Available", "status": status, "reason": status, "message": message});
+            part(reconciler, State::Ready, json!({"conditions": [condition]}))
+        };
+        for (all, worst, message) in [
+            (vec![said("a", "True")], Status::True, "True it is"),
+            (vec![said("a", "True"), said("b", "True")], Status::True, "a: True it is; b: True it is"),
+            (vec![said("a", "False"), said("b", "True")], Status::False, "a: False it is"),
+            (vec![said("a", "True"), said("b", "Unknown")], Status::Unknown, "b: Unknown it is"),
+            (
+                vec![said("a", "Unknown"), said("b", "False"), said("c", "True")],
+                Status::False,
+                "b: False it is",
+            ),
+        ] {
+            let mut object = entry(json!({"kind": "runtime"}));
+            let status = aggregate(&object, &all, at(1));
+            let available = condition::find(&status, "Available").unwrap();
+            assert_eq!((available.status, available.message.as_str()), (worst, message));
+            object.set("status", status.clone());
+            assert_eq!(aggregate(&object, &all, at(99)), status, "nothing has changed");
+        }
     }
 
     #[test]

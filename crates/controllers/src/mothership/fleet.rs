@@ -7,11 +7,12 @@ use std::time::Duration;
 use concert_engine::workers::Leased;
 use concert_engine::{ItemState, Lane, Phase};
 use concert_model::condition;
-use concert_model::inventory::{Grant, State, names};
-use concert_model::{ObjectKey, Timestamp, time};
+use concert_model::inventory::{Grant, Lease, State, names};
+use concert_model::{ObjectKey, Timestamp, Uid, time};
 use concert_store::{By, Error, PageRequest, Query};
 use serde::Serialize;
 use serde_json::Value;
+use tracing::warn;
 
 use super::aggregate::waits;
 use super::decide::held;
@@ -241,11 +242,12 @@ impl Running {
     }
 
     /// Stops an item: what a host is doing about it is no longer wanted, and nobody gets it until it is
-    /// asked for again.
+    /// asked for again. Of one that a host had it says which claim the host is too late for: whoever takes
+    /// writes is to be told.
     ///
     /// # Errors
     /// [`Denied`].
-    pub async fn halt(&self, entry: &str, reconciler: &str, actor: &str) -> Result<(), Denied> {
+    pub async fn halt(&self, entry: &str, reconciler: &str, actor: &str) -> Result<Option<Lease>, Denied> {
         let fleet = &*self.0;
         let unknown = || Denied::Unknown { entry: entry.into(), reconciler: reconciler.into() };
         let (key, by) = (names::entry_key(entry), By::actor(actor.to_owned()).because("stop"));
@@ -265,13 +267,16 @@ impl Running {
             Err(Error::NotFound { .. }) => return Err(unknown()),
             done => done?,
         }
-        fleet.parts.board.take_back(reconciler, &format!("{entry}/{reconciler}"));
+        let taken = fleet.parts.board.take_back(reconciler, &format!("{entry}/{reconciler}"));
         // Told here, since nobody may ask for work for a long time.
         let now = fleet.parts.clock.now();
         let say = |before: &Value| held(before, State::Stopped, reason::STOPPED, "", now);
-        fleet.items.say(of, reconciler, &by, say).await?;
+        if let Err(error) = fleet.items.say(of, reconciler, &by, say).await {
+            // It is stopped all the same, and says so at the latest when it is asked for.
+            warn!(%reconciler, %error, "cannot say that an item is stopped");
+        }
         fleet.wake(entry, reconciler, Lane::User, "asked");
-        Ok(())
+        Ok(taken.and_then(|it| following(&it)))
     }
 
     /// Wakes whoever cares for what happened in target clusters. Says how many items that woke.
@@ -315,6 +320,12 @@ impl Fleet {
         let leases = self.parts.board.leases(reconciler);
         (leases.into_iter().find(|it| it.key == key), state)
     }
+}
+
+/// The claim after this one, which is not made yet. The next one to be made has this number or a higher one.
+fn following(leased: &Leased) -> Option<Lease> {
+    let item = leased.context["item"].as_str().filter(|it| !it.is_empty())?;
+    Some(Lease { item: Uid(item.into()), fence: leased.fence.number + 1 })
 }
 
 fn item(

@@ -15,14 +15,15 @@ use serde_json::{Value, json};
 use tracing::warn;
 
 use super::component::Component;
-use super::decide::{Ended, Moment, Next, Said, held, verdict};
+use super::decide::{Ended, LOOK_AGAIN, Moment, Next, Said, held, verdict};
 use super::run::Fleet;
 use super::sections::Sight;
 use super::vocabulary::{LEASES, controller_of, finalizer_of, reason, requeue};
 
 /// Tries over what others write: they do so seldom.
 const WRITES_MAX: usize = 8;
-/// When somebody looks again who waits for what is there already.
+/// When somebody looks again who waits for what is there already. Twice as long each time in a row, up to
+/// [`LOOK_AGAIN`]: it may see next time what it has missed, or never.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// When an item is looked at again that a store gave no answer about; up to twice that.
 const TROUBLE: Duration = Duration::from_secs(5);
@@ -33,6 +34,8 @@ pub(super) struct Lending {
     pub component: Arc<Component>,
     /// The claim of the controller, by which a successor shuts us out.
     pub fence: Mutex<Option<Fence>>,
+    /// How often in a row they waited for what is there already, by entry.
+    pub in_vain: Mutex<BTreeMap<Arc<str>, u32>>,
 }
 
 /// What was known when an item was lent.
@@ -80,6 +83,21 @@ impl Lending {
             Some(fence) => by.fenced(fence),
             None => by,
         }
+    }
+
+    /// When an item is looked at again that waits for what is there already.
+    fn patience(&self, entry: &Arc<str>, said: &Said) -> Duration {
+        let most = said.after.unwrap_or(LOOK_AGAIN).clamp(PATIENCE, LOOK_AGAIN);
+        let mut in_vain = self.in_vain.lock().unwrap_or_else(PoisonError::into_inner);
+        let times = in_vain.entry(entry.clone()).or_default();
+        let patience = PATIENCE.saturating_mul(1_u32 << (*times).min(6)).min(most);
+        *times = times.saturating_add(1);
+        patience
+    }
+
+    /// What comes next starts anew.
+    fn forget(&self, entry: &str) {
+        self.in_vain.lock().unwrap_or_else(PoisonError::into_inner).remove(entry);
     }
 
     async fn offer(&self, request: &Request) -> Result<Prepared, Error> {
@@ -211,7 +229,8 @@ impl Lending {
                 Parking::Nothing => {}
                 Parking::There => {
                     fleet.metrics.requeued(requeue::STALE);
-                    return Ok(Outcome::Requeue(said.message.as_str().into(), Some(PATIENCE)));
+                    let patience = self.patience(&lease.key.name, said);
+                    return Ok(Outcome::Requeue(said.message.as_str().into(), Some(patience)));
                 }
                 Parking::Stale => {
                     fleet.metrics.requeued(requeue::STALE);
@@ -219,6 +238,7 @@ impl Lending {
                 }
             }
         }
+        self.forget(&lease.key.name);
         let (now, draw) = (fleet.parts.clock.now(), fleet.parts.chance.fraction());
         let judge = |before: &Value| {
             verdict(
@@ -361,7 +381,10 @@ impl Meaning for Lending {
         match self.offer(request).await {
             Ok(prepared) => prepared,
             // What is left of it is the matter of `entries`.
-            Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => Prepared::Settled(Outcome::Done),
+            Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => {
+                self.forget(&request.key.name);
+                Prepared::Settled(Outcome::Done)
+            }
             Err(error) => Prepared::Settled(self.again(&error)),
         }
     }

@@ -236,7 +236,12 @@ impl Fleet {
 
     fn controller(self: &Arc<Self>, component: &Arc<Component>) -> Controller {
         let (parts, name) = (&self.parts, component.name.clone());
-        let lending = Lending { fleet: self.clone(), component: component.clone(), fence: Mutex::default() };
+        let lending = Lending {
+            fleet: self.clone(),
+            component: component.clone(),
+            fence: Mutex::default(),
+            in_vain: Mutex::default(),
+        };
         let offers =
             Offers::new(parts.board.clone(), name.clone(), Arc::new(lending), parts.work.clone()).sparing();
         let (kinds, settled) = (component.clone(), (Arc::downgrade(self), component.clone()));

@@ -37,7 +37,7 @@ const RELIST: Duration = Duration::from_secs(60 * 60);
 /// The way to target clusters.
 ///
 /// # Guarantees
-/// Never leads to what only this machine can reach, and runs nothing that the credentials name.
+/// Never leads to a link-local address, and runs nothing that the credentials name.
 #[async_trait]
 pub trait Reach: Send + Sync + 'static {
     /// The cluster of an entry, by its credentials as they are now; none if there are none.

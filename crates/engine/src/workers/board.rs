@@ -272,14 +272,14 @@ impl Board {
         })
     }
 
-    /// Takes an item from whoever has it, as if it had been given back. Says whether somebody had it.
-    pub fn take_back(&self, worker: &str, item: &str) -> bool {
+    /// Takes an item from whoever has it, as if it had been given back. Says who had it.
+    pub fn take_back(&self, worker: &str, item: &str) -> Option<Leased> {
         let take = |pool: &mut Pool, _| {
-            let number = pool.leases.get(item)?.leased.fence.number;
-            pool.unlend(item, number);
-            Some(())
+            let leased = pool.leases.get(item)?.leased.clone();
+            pool.unlend(item, leased.fence.number);
+            Some(leased)
         };
-        self.with_known(worker, take).flatten().is_some()
+        self.with_known(worker, take).flatten()
     }
 
     /// Who has an item of a worker, and since when by the clock's `elapsed`.

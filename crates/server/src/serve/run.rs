@@ -124,7 +124,7 @@ impl Plane {
         };
         let board = Board::new(clock.clone());
         let workers = Workers::new(&store, &parts, &gate, config.rules, &inventory, &board);
-        let mothership = Mothership::new(&parts, &store, &inventory.store, &board, &audit);
+        let mothership = Mothership::new(&parts, &store, &inventory, &board, &audit);
         let numbers = numbers(&parts, &workers, &mothership);
         let hands = Hands::new(&store, &parts, duty.clone(), &workers, &mothership, config.only);
         let hands = Arc::new(hands);

@@ -1,8 +1,8 @@
 //! The way into target clusters: by the kubeconfig that lies in the `credentials` of an entry.
 //!
 //! Somebody else wrote it, so it may say where to go and who we are, and nothing more: a kubeconfig that
-//! would have us run a program, read a file or trust anybody is refused, and so is one that leads to what
-//! only this machine can reach. Nothing of it is ever repeated.
+//! would have us run a program, read a file or trust anybody is refused, and so is one that leads to a
+//! link-local address. Nothing of it is ever repeated.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -4,8 +4,9 @@
 //! Each reconciler makes one thing for each entry, out of what the one before it wrote into the inventory;
 //! nobody says in which order. Bugs can be planted: `run.rs` has the hosts, `inventory.rs` the shipped door
 //! through which they read and write, `stores.rs` what lies between the mothership and the store, `check.rs`
-//! what must hold. In every third life the inventory has a store of its own; in every second nobody has declared
-//! what wakes it, and hosts come back only for what they said they wait for.
+//! what must hold. In every third life the inventory has a store of its own; in two of four nobody has declared
+//! what wakes it, and hosts come back only for what they said they wait for: with watches that lose events, and
+//! with watches that do not.
 
 mod check;
 mod inventory;
@@ -25,7 +26,7 @@ pub enum Bug {
     NoFence,
     /// Tokens do not say for which claim they are.
     NoSectionFence,
-    /// Hosts say that they have read what they have not.
+    /// Hosts decide on what they read first, and say that they decided on what they read last.
     ReadsTheFuture,
     /// Hosts say that they are done with entries that go, and are not.
     LeavesThingsBehind,

@@ -52,7 +52,8 @@ impl FleetPlay {
             chance: stage.chance.fork(),
             weather: stage.weather.clone(),
             bug,
-            has_watches: stage.seed.is_multiple_of(2),
+            // Not the parity of the seed itself: that says whether watches lose events.
+            has_watches: (stage.seed / 2).is_multiple_of(2),
             world: Mutex::default(),
             office: Mutex::default(),
             inventory: Mutex::default(),

@@ -44,13 +44,13 @@ impl Targets {
     where
         F: Future<Output = Result<Answer, Trouble>> + Send,
     {
-        let mut tried = self.once(entry, inventory, &work).await;
-        if matches!(tried, Err(No::Trouble(Trouble::Unauthorized))) {
+        let drop_kept = || {
             self.forget(entry);
             tracing::info!(entry = entry.id, "credentials refused, fetching them again");
-            tried = self.once(entry, inventory, &work).await;
-        }
-        match tried {
+        };
+        let first = self.once(entry, inventory, &work);
+        let second = self.once(entry, inventory, &work);
+        match again_if_refused(first, drop_kept, second).await {
             Ok(answer) => Ok(answer),
             Err(No::Credentials) => Ok(waiting("there are no credentials for the cluster yet")),
             Err(No::Trouble(Trouble::Unauthorized)) => {
@@ -104,6 +104,50 @@ impl Targets {
     }
 }
 
+/// The first try, or, if the credentials were refused, the second one: `drop_kept` has it fetch them anew.
+async fn again_if_refused(
+    first: impl Future<Output = Result<Answer, No>>,
+    drop_kept: impl FnOnce(),
+    second: impl Future<Output = Result<Answer, No>>,
+) -> Result<Answer, No> {
+    match first.await {
+        Err(No::Trouble(Trouble::Unauthorized)) => {
+            drop_kept();
+            second.await
+        }
+        tried => tried,
+    }
+}
+
 fn waiting(message: &str) -> Answer {
     Answer::not_ready(message, [Waits::section(CREDENTIALS)])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    /// A try at a cluster that says 401 so many times.
+    async fn attempt(tries: &Cell<usize>, refusals: usize) -> Result<Answer, No> {
+        tries.set(tries.get() + 1);
+        match tries.get() > refusals {
+            true => Ok(Answer::ready("done")),
+            false => Err(No::Trouble(Trouble::Unauthorized)),
+        }
+    }
+
+    #[tokio::test]
+    async fn u3_credentials_that_are_refused_are_fetched_again_exactly_once() {
+        for (refusals, tries_expected, drops_expected, is_good) in
+            [(0, 1, 0, true), (1, 2, 1, true), (usize::MAX, 2, 1, false)]
+        {
+            let (tries, drops) = (Cell::new(0), Cell::new(0));
+            let (first, second) = (attempt(&tries, refusals), attempt(&tries, refusals));
+            let came = again_if_refused(first, || drops.set(drops.get() + 1), second).await;
+            assert_eq!((tries.get(), drops.get()), (tries_expected, drops_expected), "{refusals} times 401");
+            assert_eq!(came.is_ok(), is_good, "{refusals} times 401");
+        }
+    }
 }

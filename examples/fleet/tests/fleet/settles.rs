@@ -6,6 +6,8 @@ use crate::fleet::{Fleet, Layout};
 use crate::secrets::assert_nothing_leaks;
 use crate::wait::eventually;
 
+const ITEMS: &str = "/apis/mothership.concert.dev/v1alpha1/items";
+
 fn settings() -> Value {
     json!({"settings": {"region": "westeurope", "cidr": "10.1.0.0/16", "component": {"version": "1.0.0"}}})
 }
@@ -18,18 +20,35 @@ fn first_write(fleet: &Fleet, id: &str, section: &str) -> String {
     times.iter().filter_map(|it| it["at"].as_str().or(it["updated_at"].as_str())).min().unwrap().to_owned()
 }
 
+/// Every state of every item since a version of them all.
+fn past(fleet: &Fleet, since: &str) -> Vec<Value> {
+    let path = format!("{ITEMS}?watch=true&resourceVersion={since}&timeoutSeconds=1");
+    // One event is JSON, several are not.
+    let text = match fleet.mothership.web.get(&path) {
+        Value::String(text) => text,
+        event => event.to_string(),
+    };
+    let events = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    events.map(|mut event| event["object"].take()).collect()
+}
+
 fn story(layout: Layout) {
     let Some(mut fleet) = Fleet::start_all(layout) else { return };
+    let since = fleet.mothership.web.get(ITEMS)["metadata"]["resourceVersion"].clone();
     fleet.create("rt-1", "runtime", &settings());
     fleet.wait_ready("rt-1");
+    let past = past(&fleet, since.as_str().unwrap());
     for (reconciler, waited_for) in
         [("shoot", "network"), ("kubeconfig", "cluster"), ("component", "credentials")]
     {
         assert_eq!(fleet.item("rt-1", reconciler)["status"]["state"], "ready");
-        assert!(
-            fleet.logs()[reconciler].contains("not yet ready"),
-            "{reconciler} has waited for {waited_for}"
-        );
+        let has_waited = |item: &Value| {
+            let mut waits_for = item["status"]["waitsFor"].as_array().into_iter().flatten();
+            item["metadata"]["name"] == format!("rt-1.{reconciler}")
+                && item["status"]["state"] == "not_ready"
+                && waits_for.any(|it| it["section"] == waited_for)
+        };
+        assert!(past.iter().any(has_waited), "{reconciler} has waited for {waited_for}");
     }
     let order = ["network", "cluster", "credentials"].map(|it| first_write(&fleet, "rt-1", it));
     assert!(order.is_sorted(), "{order:?}");

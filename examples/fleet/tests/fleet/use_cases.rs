@@ -13,7 +13,16 @@ fn condition<'a>(item: &'a Value, kind: &str) -> &'a Value {
 
 #[test]
 fn u1_a_network_is_made_and_named_in_the_inventory() {
-    let Some(mut fleet) = Fleet::start(Layout::Together) else { return };
+    a_network_is_made_and_named(Layout::Together);
+}
+
+#[test]
+fn u1_a_network_is_made_and_named_in_the_inventory_with_inventory_and_mothership_apart() {
+    a_network_is_made_and_named(Layout::Apart);
+}
+
+fn a_network_is_made_and_named(layout: Layout) {
+    let Some(mut fleet) = Fleet::start(layout) else { return };
     fleet.run("network");
     fleet.create("rt-u1", "runtime", &json!({"settings": {"cidr": "10.9.0.0/16"}}));
     let network = fleet.wait_section("rt-u1", "network", |data| data["vnet_name"].is_string());
@@ -31,7 +40,16 @@ fn u1_a_network_is_made_and_named_in_the_inventory() {
 
 #[test]
 fn u2_a_shoot_waits_for_the_network_and_grows_by_itself() {
-    let Some(mut fleet) = Fleet::start(Layout::Together) else { return };
+    a_shoot_waits_and_grows(Layout::Together);
+}
+
+#[test]
+fn u2_a_shoot_waits_for_the_network_and_grows_by_itself_with_inventory_and_mothership_apart() {
+    a_shoot_waits_and_grows(Layout::Apart);
+}
+
+fn a_shoot_waits_and_grows(layout: Layout) {
+    let Some(mut fleet) = Fleet::start(layout) else { return };
     fleet.run("shoot");
     fleet.create("rt-u2", "runtime", &json!({"settings": {"region": "here"}}));
     let item = fleet.wait_item("rt-u2", "shoot", "not_ready");
@@ -60,8 +78,17 @@ fn kubeconfig(section: &Value) -> &str {
 
 #[test]
 fn u3_a_kubeconfig_is_restricted_and_rotated_before_it_expires() {
+    a_kubeconfig_is_restricted_and_rotated(Layout::Together);
+}
+
+#[test]
+fn u3_a_kubeconfig_is_restricted_and_rotated_before_it_expires_with_inventory_and_mothership_apart() {
+    a_kubeconfig_is_restricted_and_rotated(Layout::Apart);
+}
+
+fn a_kubeconfig_is_restricted_and_rotated(layout: Layout) {
     // Ten minutes is the least that Kubernetes gives; a hundredth of it is what a test can wait for.
-    let Some(mut fleet) = Fleet::start_rotating(Layout::Together, (0.01, 0.015)) else { return };
+    let Some(mut fleet) = Fleet::start_rotating(layout, (0.01, 0.015)) else { return };
     let first = with_credentials(&mut fleet, "rt-u3");
     let web = Web::open(kubeconfig(&first));
     let who = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
@@ -73,7 +100,9 @@ fn u3_a_kubeconfig_is_restricted_and_rotated_before_it_expires() {
     }
     // Whoever runs reconcilers cannot read it: only what comes with a claim of that entry can.
     let path = "/inventory/v1/entries/rt-u3/sections/credentials";
-    assert_eq!(fleet.inventory().web_as(&fleet.token()).ask("GET", path, &Value::Null).0, 403);
+    // An inventory elsewhere does not even know whom the mothership has let in.
+    let code = if layout == Layout::Apart { 401 } else { 403 };
+    assert_eq!(fleet.inventory().web_as(&fleet.token()).ask("GET", path, &Value::Null).0, code);
     let is_other = |data: &Value| data["kubeconfig"] != first["data"]["kubeconfig"];
     let second = fleet.wait_section("rt-u3", "credentials", is_other);
     assert!(second["version"].as_u64() > first["version"].as_u64());
@@ -86,7 +115,16 @@ fn u3_a_kubeconfig_is_restricted_and_rotated_before_it_expires() {
 
 #[test]
 fn u3_a_consumer_whose_credentials_are_refused_fetches_them_again_once() {
-    let Some(mut fleet) = Fleet::start(Layout::Together) else { return };
+    refused_credentials_are_fetched_again(Layout::Together);
+}
+
+#[test]
+fn u3_a_consumer_whose_credentials_are_refused_fetches_them_again_once_with_inventory_and_mothership_apart() {
+    refused_credentials_are_fetched_again(Layout::Apart);
+}
+
+fn refused_credentials_are_fetched_again(layout: Layout) {
+    let Some(mut fleet) = Fleet::start(layout) else { return };
     with_credentials(&mut fleet, "rt-u3b");
     fleet.run("component");
     fleet.wait_item("rt-u3b", "component", "ready");
@@ -107,7 +145,16 @@ fn u3_a_consumer_whose_credentials_are_refused_fetches_them_again_once() {
 
 #[test]
 fn u4_a_brought_cluster_is_accepted_at_once_and_judged_later() {
-    let Some(mut fleet) = Fleet::start(Layout::Together) else { return };
+    a_brought_cluster_is_judged_later(Layout::Together);
+}
+
+#[test]
+fn u4_a_brought_cluster_is_accepted_at_once_and_judged_later_with_inventory_and_mothership_apart() {
+    a_brought_cluster_is_judged_later(Layout::Apart);
+}
+
+fn a_brought_cluster_is_judged_later(layout: Layout) {
+    let Some(mut fleet) = Fleet::start(layout) else { return };
     fleet.run("kubeconfig");
     const CANARY: &str = "canary-of-a-kubeconfig";
     fleet.create("byoc-odd", "byoc", &json!({"admin": {"kubeconfig": format!("{{{CANARY}: [")}}));

@@ -95,6 +95,27 @@ async fn of_an_entry_nothing_is_written_but_results() {
 }
 
 #[tokio::test]
+async fn conditions_are_waited_for_only_of_entries_that_the_reconciler_handles() {
+    let stage = Stage::new().await;
+    assert_eq!(stage.call("POST", "workers", shoot()).await.0, 201);
+    stage.entry("rt-2", "runtime").await;
+    stage.entry("hub", "hub").await;
+    // Nobody holds the item: what is allowed gets as far as that.
+    for (entry, code) in [
+        (Value::Null, 409),
+        (json!("rt-1"), 409),
+        (json!("rt-2"), 409),
+        (json!("none"), 409),
+        (json!("hub"), 403),
+    ] {
+        let result = json!({"item": "rt-1/shoot", "fence": 1, "outcome": "not_ready",
+            "waits_for": [{"condition": "Ready", "entry": entry}]});
+        let (_, answer) = stage.call("POST", "workers/shoot/results", json!({"results": [result]})).await;
+        assert_eq!(answer["results"][0]["status"], code, "{entry}: {answer}");
+    }
+}
+
+#[tokio::test]
 async fn who_may_not_write_grants_gets_none() {
     let stage = Stage::guarded().await;
     assert_eq!(stage.call("POST", "workers", shoot()).await.0, 403);

@@ -6,6 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use concert_engine::workers::{Board, Leased, Meaning, Offer, Offers, Prepared, Report};
 use concert_engine::{Controller, Engine, Objects, Outcome, Request, Tasks, TokioSpawn, source};
+use concert_model::inventory::names as fleet;
 use concert_model::no8s::{Resource, Rules, names};
 use concert_model::{GroupKind, Object, ObjectKey};
 use concert_store::backend::memory::Memory;
@@ -158,6 +159,12 @@ impl Stage {
                 "finalizers": ["dns_record"]},
             "spec": {"value": 1}});
         self.store.create(Object::from_value(object).unwrap(), &by()).await.unwrap();
+    }
+
+    pub async fn entry(&self, id: &str, kind: &str) {
+        let mut object = Object::new(&fleet::versioned(&fleet::entry_kind()), "", id);
+        object.set("spec", json!({"kind": kind}));
+        self.store.create(object, &by()).await.unwrap();
     }
 
     pub async fn delete(&self, id: u64) {

@@ -81,7 +81,9 @@ async fn an_item_that_is_stopped_is_taken_from_its_host_and_runs_when_asked_for(
     world.register("shoot", json!({})).await;
     world.runtime("rt-1").await;
     let item = world.one("network").await;
-    world.running.halt("rt-1", "network", "somebody").await.unwrap();
+    let next = world.running.halt("rt-1", "network", "somebody").await.unwrap().unwrap();
+    assert_eq!((&*next.item.0, next.fence), (item.context["item"].as_str().unwrap(), item.fence + 1));
+    assert_eq!(world.running.halt("rt-1", "network", "somebody").await.unwrap(), None, "nobody has it");
     world.settle().await;
     assert!(world.report("network", &item, json!({"outcome": "ready"})).await.is_err());
     world.nothing("network").await;

@@ -93,6 +93,30 @@ async fn r11_parking_is_refused_if_what_was_read_is_stale() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn r11_who_decides_on_less_than_it_says_it_has_read_is_parked_all_the_same() {
+    let world = World::new().await;
+    world.register("shoot", json!({})).await;
+    world.runtime("rt-1").await;
+    world.runtime("rt-2").await;
+    for item in world.claim("shoot").await {
+        let entry = item.key.name.to_string();
+        let revision = item.context["revision"].as_u64().unwrap();
+        // Written after both have read; one of them then claims to have read it.
+        world.put(&entry, "network", json!({"vnet_name": "a"})).await;
+        let mut said = waiting();
+        said["retry_after"] = json!(600);
+        said["observed_revision"] = json!(if entry == "rt-1" { revision + 1 } else { revision });
+        world.report("shoot", &item, said).await.unwrap();
+    }
+    let item = world.one("shoot").await;
+    assert_eq!((&*item.item, item.attempt), ("rt-2/shoot", 0), "the one that says what it has read");
+    world.say("shoot", &item, "ready").await;
+    world.pass(60).await;
+    world.nothing("shoot").await;
+    assert_eq!(world.state("rt-1", "shoot").await, "not_ready");
+}
+
+#[tokio::test(start_paused = true)]
 async fn r10_who_waits_for_a_condition_is_woken_when_it_holds() {
     let world = World::new().await;
     world.register("shoot", json!({})).await;
@@ -107,6 +131,38 @@ async fn r10_who_waits_for_a_condition_is_woken_when_it_holds() {
     world.report("shoot", &shoot, json!({"outcome": "ready", "conditions": conditions})).await.unwrap();
     world.do_well("late").await;
     assert!(world.is_ready("rt-1").await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn r10_who_waits_for_what_is_there_looks_more_and_more_seldom() {
+    let world = World::new().await;
+    world.register("shoot", json!({})).await;
+    world.register("late", json!({})).await;
+    world.runtime("rt-1").await;
+    let shoot = world.one("shoot").await;
+    let conditions = json!([{"type": "Reachable", "status": "True", "reason": "Answers", "message": ""}]);
+    world.report("shoot", &shoot, json!({"outcome": "ready", "conditions": conditions})).await.unwrap();
+    world.settle().await;
+    let waits = json!({"outcome": "not_ready", "waits_for": [{"condition": "Reachable"}]});
+    let mut looks = 0;
+    for _ in 0..600 {
+        for item in world.claim("late").await {
+            assert_eq!(item.attempt, 0, "nobody has failed");
+            world.report("late", &item, waits.clone()).await.unwrap();
+            looks += 1;
+        }
+        world.pass(1).await;
+    }
+    // At 0, 1, 3, 7, 15, 31 and 63 seconds, and then every minute.
+    assert!((12..=20).contains(&looks), "{looks} looks in ten minutes");
+    world.pass(61).await;
+    let item = world.one("late").await;
+    world.report("late", &item, json!({"outcome": "requeue", "retry_after": 1})).await.unwrap();
+    world.pass(2).await;
+    let item = world.one("late").await;
+    world.report("late", &item, waits).await.unwrap();
+    world.pass(2).await;
+    world.do_well("late").await;
 }
 
 #[tokio::test(start_paused = true)]

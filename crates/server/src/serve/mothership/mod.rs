@@ -5,23 +5,30 @@ mod tests;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use concert_api::audit::Audit;
+use concert_api::inventory::{Minting, Wanted};
 use concert_api::mothership::{Control, Event};
 use concert_controllers::managed::registry;
 use concert_controllers::mothership::{self, Denied, Parts, RELIST, Running, start};
 use concert_engine::workers::Board;
-use concert_model::inventory::names;
-use concert_store::{Error as StoreError, Fence, Local, Store};
+use concert_model::inventory::{Lease, names};
+use concert_store::{Error as StoreError, Fence, Local};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Registry as Numbers;
 use serde_json::Value;
+use tracing::warn;
 
 use super::error::Error;
+use super::inventory::Inventory;
 use super::targets::Kubeconfigs;
 use crate::explain::{Component, Definition, Dependency, Facts, Service, explain};
+
+/// How long a token lasts that nobody uses.
+const TOKEN: Duration = Duration::from_secs(1);
 
 /// What schedules the fleet. Cheap to clone.
 #[derive(Clone)]
@@ -29,6 +36,8 @@ pub(super) struct Mothership(Arc<Inner>);
 
 struct Inner {
     parts: Parts,
+    /// Who is told of claims, and so refuses what comes late.
+    minting: Arc<dyn Minting>,
     running: Mutex<Option<Running>>,
 }
 
@@ -37,10 +46,12 @@ impl Mothership {
     pub fn new(
         parts: &registry::Parts,
         store: &Local,
-        inventory: &Arc<dyn Store>,
+        inventory: &Inventory,
         board: &Board,
         audit: &Audit,
     ) -> Self {
+        let minting = inventory.minting.clone();
+        let inventory = &inventory.store;
         let parts = Parts {
             engine: parts.engine.clone(),
             fleet: parts.engine.over(inventory.clone()),
@@ -60,7 +71,7 @@ impl Mothership {
             })),
             relist: RELIST,
         };
-        Self(Arc::new(Inner { parts, running: Mutex::default() }))
+        Self(Arc::new(Inner { parts, minting, running: Mutex::default() }))
     }
 
     /// Starts to schedule, under the claim of this process if it has one.
@@ -93,13 +104,27 @@ impl Mothership {
         Ok(items.into_iter().map(|it| component(it, &writers)).collect())
     }
 
+    /// Has the inventory refuse what is written under a claim before `lease`.
+    async fn shut_out(&self, entry: &str, reconciler: &str, lease: Lease) -> Result<(), StoreError> {
+        let (entry, reconciler) = (entry.to_owned(), reconciler.to_owned());
+        // Nobody gets the token: that one is asked for is what counts.
+        let wanted = [Wanted { entry, reconciler, lease: Some(lease) }];
+        match self.0.minting.mint(&wanted, TOKEN).await {
+            Ok(_) => Ok(()),
+            Err(error) => {
+                warn!(%error, "an item is stopped, and its host may write until its token ends");
+                Err(StoreError::unavailable(error.to_string()))
+            }
+        }
+    }
+
     fn running(&self) -> Option<Running> {
         self.0.running.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 fn component(it: mothership::Item, writers: &mothership::Writers) -> Component {
-    let seconds = std::time::Duration::from_secs_f64;
+    let seconds = Duration::from_secs_f64;
     let dependency = |wait: &Value| {
         let what = mothership::words_for(wait);
         let writer = wait["section"].as_str().filter(|_| wait["entry"].is_null());
@@ -161,7 +186,10 @@ impl Control for Mothership {
 
     async fn stop(&self, entry: &str, reconciler: &str, actor: &str) -> Result<bool, StoreError> {
         let Some(running) = self.running() else { return Ok(false) };
-        known(running.halt(entry, reconciler, actor).await)
+        match running.halt(entry, reconciler, actor).await {
+            Ok(Some(lease)) => self.shut_out(entry, reconciler, lease).await.map(|()| true),
+            done => known(done.map(drop)),
+        }
     }
 
     fn events(&self, events: &[Event]) -> usize {

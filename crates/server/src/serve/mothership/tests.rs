@@ -159,6 +159,8 @@ async fn life(fleet: &Fleet) {
     assert_eq!(network["reasons"], json!(["asked"]));
     assert_eq!(post("/mothership/v1/entries/rt-1/network/stop", Value::Null).await.0, 202);
     assert_eq!(fleet.report("network", &network, json!({"outcome": "ready"})).await["status"], 409);
+    // Nobody has claimed it since, and its token is good for minutes.
+    assert_eq!(fleet.put(&network, "network", json!({"vnet_name": "stopped"})).await, 409);
     fleet.phase("Stopped").await;
     assert_eq!(post("/mothership/v1/entries/rt-1/network/run", Value::Null).await.0, 202);
     let (late, network) = (network, fleet.claim("network").await);
