@@ -169,9 +169,10 @@ impl Lending {
         Ok(object)
     }
 
-    /// Holds an entry, or lets it go.
+    /// Holds an entry, or lets it go: this incarnation of it, whatever has its name by now.
     async fn hold(&self, mut object: Object, is_held: bool) -> Result<Object, Error> {
         let (inventory, key) = (&self.fleet.parts.inventory, names::entry_key(object.name()));
+        let uid = Entry(&object).uid();
         let finalizer = finalizer_of(&self.component.name);
         let by =
             By::actor(controller_of(&self.component.name)).because(if is_held { "begun" } else { "done" });
@@ -185,6 +186,9 @@ impl Lending {
                 Err(Error::Conflict { .. }) => object = inventory.get(&key).await?.decode(),
                 written => return Ok(written?.decode()),
             }
+            if Entry(&object).uid() != uid {
+                return Err(Error::NotFound { key });
+            }
         }
         Err(Error::Conflict { key })
     }
@@ -192,12 +196,17 @@ impl Lending {
     /// Nothing of it is left to do.
     async fn let_go(&self, lease: &Leased) -> Result<(), Error> {
         let key = &lease.key;
-        match self.fleet.parts.inventory.get(key).await {
-            Ok(object) => match self.hold(object.decode(), false).await {
-                Ok(_) | Err(Error::NotFound { .. }) => {}
-                Err(error) => return Err(error),
-            },
-            Err(Error::NotFound { .. }) => {}
+        let let_go = async {
+            let object = self.fleet.parts.inventory.get(key).await?.decode();
+            // Another one may have its name by now, and somebody who works on that: a leader that was held up
+            // would take the hold away from what it has never seen.
+            if Entry(&object).uid() == Entry(&lease.object).uid() {
+                self.hold(object, false).await?;
+            }
+            Ok(())
+        };
+        match let_go.await {
+            Ok(()) | Err(Error::NotFound { .. }) => {}
             Err(error) => return Err(error),
         }
         let item = Context::of(&lease.context).item;

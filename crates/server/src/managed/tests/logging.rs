@@ -9,6 +9,7 @@ use tracing::{Dispatch, Event, Metadata, Subscriber};
 use super::objects::{declare, define_providers};
 use super::*;
 use crate::managed::Controller;
+use crate::managed::provider::warn_of_plain_text;
 
 /// Keeps the messages it hears.
 #[derive(Clone, Default)]
@@ -79,7 +80,12 @@ async fn an_object_is_warned_of_like_the_configuration_if_its_provider_is_spoken
     let (store, cloud, heard) = (store(), Cloud::default(), Heard::default());
     define_providers(&store).await;
     let options = options(&store, &cloud).with_leader_election(false);
-    let options = options.with_logger(Dispatch::new(heard.clone()));
+    // Whoever is the first to say something while somebody begins to listen may go unheard for good, and
+    // others say this, too.
+    warn_of_plain_text(config().providers.iter());
+    let logger = Dispatch::new(heard.clone());
+    tracing::callsite::rebuild_interest_cache();
+    let options = options.with_logger(logger);
     let nobody = ControllerConfig { providers: Vec::new() };
     let running = Controller::new(nobody, options).start().await.unwrap();
     declare(&store, "private", json!({"endpoint": "unix:/run/p.sock"})).await;
