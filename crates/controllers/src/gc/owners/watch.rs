@@ -34,10 +34,11 @@ impl Owners {
             // Nobody could be told yet, or any more. Whoever sets the handle asks again.
             return;
         }
-        let wanted: BTreeSet<GroupKind> = self.collected_kinds().into_iter().collect();
         let (mut wakes, mut ended) = (Vec::new(), Vec::new());
         {
             let mut watches = self.watches();
+            // Only now: whoever asked earlier and comes later would end the watch of a kind that is new since.
+            let wanted: BTreeSet<GroupKind> = self.collected_kinds().into_iter().collect();
             let unwanted: Vec<_> = watches.keys().filter(|kind| !wanted.contains(kind)).cloned().collect();
             for kind in unwanted {
                 wakes.extend(self.index().close(&kind));
