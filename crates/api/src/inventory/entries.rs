@@ -146,7 +146,7 @@ impl Inner {
         match self.parts.store.delete(&names::entry_key(entry.name()), &options, &by).await {
             Ok(_) | Err(StoreError::NotFound { .. } | StoreError::Conflict { .. }) => {}
             Err(error) => {
-                tracing::warn!(entry = entry.name(), %error, "an entry is left without its sections")
+                tracing::warn!(entry = entry.name(), %error, "an entry is left without its sections");
             }
         }
     }

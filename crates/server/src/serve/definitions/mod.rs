@@ -27,13 +27,13 @@ const ANNOTATION: &str = "concert.dev/definitions";
 const TRIES_MAX: usize = 10;
 
 /// The kind of providers that are declared as objects.
-const PROVIDERS: &str = include_str!("../../../../deploy/crds/providers.yaml");
+const PROVIDERS: &str = include_str!("../../../../../deploy/crds/providers.yaml");
 /// The kind that says which kinds play together for a claim.
-const CLAIMS: &str = include_str!("../../../../deploy/crds/claims.yaml");
+const CLAIMS: &str = include_str!("../../../../../deploy/crds/claims.yaml");
 /// The kinds behind the REST door that are not resources.
-const NO8S: &str = include_str!("../../../../deploy/crds/no8s.yaml");
+const NO8S: &str = include_str!("../../../../../deploy/crds/no8s.yaml");
 /// The kinds of the inventory and of the mothership.
-const FLEET: &str = include_str!("../../../../deploy/crds/inventory.yaml");
+const FLEET: &str = include_str!("../../../../../deploy/crds/inventory.yaml");
 
 /// Serves those of them that are needed here.
 pub(super) async fn define(store: &Local, only: Only) -> Result<(), Error> {
