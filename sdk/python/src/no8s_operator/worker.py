@@ -142,7 +142,11 @@ class Worker:
     # Claims.
 
     async def claim(self, resource_types: list[str] | None, limit: int, wait_seconds: float) -> list[dict[str, Any]]:
-        """Resources that are due, at most `limit`; waits for the first one, but not past a shutdown."""
+        """Resources that are due, at most `limit`; waits for the first one, but not past a shutdown.
+
+        Nobody knows when in a wait a lease began, so it counts from the start of the wait, which is short beside it.
+        """
+        wait_seconds = min(wait_seconds, self.lease_seconds / 3)
         body: dict[str, Any] = {"limit": limit, "wait_seconds": wait_seconds, "host_id": self.host_id}
         # Asked again under the same name, the server hands out again what was lost on the way.
         body["claim_id"] = uuid.uuid4().hex

@@ -89,11 +89,13 @@ class Host:
             return 1
         finally:
             self._shutdown.set()
-            await self._supervisor.stop()
-            await self._events.close()
-            await self._server.close()
-            if self._watchdog:
-                self._watchdog.stop()
+            try:
+                await self._supervisor.stop()
+                await self._events.close()
+                await self._server.close()
+            finally:
+                if self._watchdog:
+                    self._watchdog.stop()
         return 0
 
     def _read_stdin(self) -> None:

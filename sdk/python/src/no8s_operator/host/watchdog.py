@@ -62,6 +62,8 @@ class Watchdog:
     def _watch(self) -> None:
         seen, still = 0, 0.0
         while not self._is_over.wait(self._step):
+            if self._loop.is_closed():
+                return
             ticks = self._ticks
             still = still + self._step if ticks == seen else 0.0
             seen = ticks
