@@ -48,21 +48,30 @@ fn counted(page: &str) -> Vec<Writes> {
     found
 }
 
-/// By the requests that the other has counted, with the methods of HTTP.
+/// By the requests that the other has counted, in the words of Kubernetes.
 fn requested(all: &Value) -> Vec<Writes> {
     let mut found = Vec::new();
-    for (resource, methods) in all.as_object().into_iter().flatten() {
-        for (method, number) in methods.as_object().into_iter().flatten() {
-            let verb = match method.to_lowercase().as_str() {
-                "post" => "create",
-                "put" => "update",
-                "patch" => "patch",
-                "delete" => "delete",
-                _ => continue,
-            };
+    for (resource, verbs) in all.as_object().into_iter().flatten() {
+        for (verb, number) in verbs.as_object().into_iter().flatten() {
+            let Some(verb) = VERBS.into_iter().find(|it| it == verb) else { continue };
             let number = number.as_u64().unwrap_or(0);
             found.push(Writes { verb, resource: resource.clone(), number });
         }
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_the_other_has_written_is_counted_and_what_it_has_read_is_not() {
+        let said = json!({"things": {"create": 3, "update": 4, "watch": 1, "list": 2},
+            "things/status": {"update": 5, "get": 6}});
+        let writes = requested(&said);
+        assert_eq!((total(&writes), of_verb(&writes, "create"), of_verb(&writes, "update")), (12, 3, 9));
+    }
 }

@@ -23,8 +23,9 @@ const TRIES_MAX: usize = 32;
 /// Turns that writers take; those of one section always take the same.
 const TURNS: usize = 64;
 
-/// Who writes a secret section, or any under a claim, one after another as far as this process goes: Secrets
-/// of who is overtaken are written in vain, and between the look at claims and the write no other one comes.
+/// Who writes a section, one after another as far as this process goes: of many at once nobody has to try again
+/// and again, Secrets of who is overtaken are not written in vain, and between the look at claims and the write no
+/// other one comes.
 pub(super) struct Turns([Mutex<()>; TURNS]);
 
 impl Default for Turns {
@@ -76,10 +77,8 @@ impl Inner {
     /// Writes a section.
     pub async fn write(&self, order: &Order<'_>) -> Result<Done, Error> {
         let key = names::section_key(order.entry, order.section);
-        let _turn = match order.contents.is_secret || order.lease.is_some() {
-            true => Some(self.turns.take(&key).await),
-            false => None,
-        };
+        // One after the other: of many who write at once each would else meet somebody in every try.
+        let _turn = self.turns.take(&key).await;
         for _ in 0..TRIES_MAX {
             let current = self.find(&key).await?.map(|it| it.decode());
             // After the section: who removed it has written its floor before.
@@ -205,10 +204,7 @@ impl Inner {
         by: &By,
     ) -> Result<Done, Error> {
         let key = names::section_key(entry, section);
-        let _turn = match lease {
-            Some(_) => Some(self.turns.take(&key).await),
-            None => None,
-        };
+        let _turn = self.turns.take(&key).await;
         for _ in 0..TRIES_MAX {
             let current = self.find(&key).await?;
             let current = current.ok_or_else(|| Error::not_found("Section not found"))?;

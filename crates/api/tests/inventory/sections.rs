@@ -195,12 +195,12 @@ async fn many_writers_of_one_section_each_get_a_version() {
                 reply.expect(200)["version"].as_u64().unwrap()
             }
         };
-        let mut versions = futures_util::future::join_all((0..20).map(put)).await;
+        let mut versions = futures_util::future::join_all((0..200).map(put)).await;
         versions.sort_unstable();
-        assert_eq!(versions, (1..=20).collect::<Vec<_>>(), "{name}");
+        assert_eq!(versions, (1..=200).collect::<Vec<_>>(), "{name}");
     }
     assert_eq!(stage.all("", "Secret").await.len(), 1);
-    assert_eq!(stage.get("/entries/rt-1").await.expect(200)["revision"], 40);
+    assert_eq!(stage.get("/entries/rt-1").await.expect(200)["revision"], 400);
 }
 
 #[tokio::test]
