@@ -2,16 +2,19 @@
 //!
 //! A [`definition`] says which kinds play together; a [`Registry`](registry::Registry) starts and stops
 //! the controllers for it. [`policy`] and [`schedule`] find a class for a claim, [`bind`] makes a managed
-//! resource of the two and binds it, [`propagate`] keeps the claim's secret up to date. They meet only in
+//! resource of the two and binds it, [`propagate`] keeps the claim's secret up to date, [`reclaim`] lets go
+//! of what a claim has left behind. They meet only in
 //! the objects: what a claim says ([`way`]) tells whose turn it is, and no two have the same turn.
 
 pub mod bind;
 pub mod definition;
 pub mod ensemble;
 mod hands;
+mod parting;
 pub mod plan;
 pub mod policy;
 pub mod propagate;
+pub mod reclaim;
 pub mod reference;
 pub mod registry;
 pub mod schedule;

@@ -9,6 +9,7 @@ use concert_model::{Object, ObjectKey};
 use serde_json::Value;
 
 use super::super::definition::Implementation;
+use super::super::parting::{self, Parting};
 use super::super::reference::{Reference, is_set, named, shown};
 use super::super::verdict::{Next, Ready, SHORT_WAIT, Told, Verdict};
 use super::super::vocabulary::{FINALIZER, annotation, event, phase};
@@ -169,11 +170,10 @@ impl Situation<'_> {
         if !is_of(managed, self.claim) {
             return if self.seen.is_managed_proven { Step::LetGo } else { Step::ProveManaged };
         }
-        let deletes = managed.spec().get("reclaimPolicy").and_then(Value::as_str) == Some("Delete");
-        match phase_of(managed) {
-            phase::RELEASED if deletes && managed.deleted_at().is_none() => Step::Delete,
-            phase::RELEASED => Step::Forget,
-            _ => Step::Release,
+        match parting::next(managed) {
+            Parting::Release => Step::Release,
+            Parting::Delete => Step::Delete,
+            Parting::Forget => Step::Forget,
         }
     }
 

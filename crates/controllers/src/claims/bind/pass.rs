@@ -2,8 +2,9 @@
 
 use concert_model::{Encoded, Object, ObjectKey};
 use concert_store::{By, Delete, Error};
-use serde_json::{Value, json};
+use serde_json::json;
 
+use super::super::parting;
 use super::super::propagate::decide::{Copying, copying, route};
 use super::super::verdict::Told;
 use super::super::vocabulary::{FINALIZER, annotation, event, phase};
@@ -151,12 +152,7 @@ impl<'a> Pass<'a> {
     }
 
     async fn forget(&mut self) -> Taken {
-        let drop_reference = |managed: &mut Object| {
-            if let Value::Object(spec) = managed.get_mut("spec") {
-                spec.remove("claimRef");
-            }
-        };
-        self.change_managed(drop_reference, Doing::Unbind).await
+        self.change_managed(parting::forget, Doing::Unbind).await
     }
 
     async fn change_managed(&mut self, change: impl FnOnce(&mut Object), doing: Doing) -> Taken {
@@ -170,11 +166,7 @@ impl<'a> Pass<'a> {
     async fn mark(&mut self, phase: &str, doing: Doing) -> Taken {
         let Some(Sight::There(managed)) = &self.seen.managed else { return Ok(()) };
         let mut managed = (**managed).clone();
-        let status = managed.get_mut("status");
-        if !status.is_object() {
-            *status = json!({});
-        }
-        status["bindingPhase"] = json!(phase);
+        parting::mark(&mut managed, phase);
         let written = self.binder.hands.store.update_status(managed, &self.by).await;
         self.saw(written, doing)
     }

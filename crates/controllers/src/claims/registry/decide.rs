@@ -48,6 +48,8 @@ pub enum Part {
     Schedule(Manner, Arc<Ensemble>, Arc<Implementation>),
     /// Binds.
     Bind(GroupVersionKind, Arc<Implementation>),
+    /// Lets go of what claims have left behind.
+    Reclaim(GroupVersionKind, Arc<Implementation>),
 }
 
 impl Part {
@@ -62,6 +64,7 @@ impl Part {
             Part::Schedule(Manner::Select, all, it) => format!("scheduler/{}", pair(&all.claim, it)),
             Part::Schedule(Manner::Default, all, it) => format!("defaulter/{}", pair(&all.claim, it)),
             Part::Bind(claim, it) => pair(claim, it),
+            Part::Reclaim(claim, it) => format!("reclaimer/{}", pair(claim, it)),
         };
         format!("claims/{}", name.to_lowercase()).into()
     }
@@ -277,7 +280,14 @@ fn parts(ensemble: Arc<Ensemble>) -> Vec<Part> {
             parts.push(Part::Schedule(manner, ensemble.clone(), implementation.clone()));
         }
     }
-    parts.extend(ensemble.all().map(|it| Part::Bind(ensemble.claim.clone(), it.clone())));
+    for implementation in ensemble.all() {
+        let (claim, by) = (ensemble.claim.clone(), implementation.clone());
+        // Of a kind that is gone nothing is left behind.
+        if by.unusable.as_ref().is_none_or(|it| it.has_managed) {
+            parts.push(Part::Reclaim(claim.clone(), by.clone()));
+        }
+        parts.push(Part::Bind(claim, by));
+    }
     parts
 }
 

@@ -21,6 +21,7 @@ use super::super::ensemble::Ensemble;
 use super::super::hands::Hands;
 use super::super::policy::{self, DefaultClass};
 use super::super::propagate::{self, Propagator};
+use super::super::reclaim::{self, Reclaimer};
 use super::super::schedule::{self, Scheduler};
 use super::super::vocabulary::DEFINITION_FINALIZER;
 use super::super::{POLL, Pace};
@@ -344,6 +345,9 @@ impl Registry {
             }
             Part::Bind(claim, implementation) => {
                 bind::controller(Binder::new(claim, implementation, hands), pace, authority)
+            }
+            Part::Reclaim(claim, implementation) => {
+                reclaim::controller(Reclaimer { claim, implementation, hands }, pace, authority)
             }
         }
     }

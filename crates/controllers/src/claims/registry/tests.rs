@@ -48,12 +48,13 @@ fn said(cast: &Cast, name: &str) -> (String, String) {
 }
 
 #[test]
-fn each_implementation_has_those_who_choose_and_one_who_binds() {
+fn each_implementation_has_those_who_choose_one_who_binds_and_one_who_lets_go() {
     let cast = cast(&[declared("d", Some("RedisPolicy"), &["A"])], &kinds(&ALL));
     assert_eq!(
         names(&cast),
         [
             "claims/defaulter/redis.x.dev/a.x.dev",
+            "claims/reclaimer/redis.x.dev/a.x.dev",
             "claims/redis.x.dev.defaultclass",
             "claims/redis.x.dev/a.x.dev",
             "claims/scheduler/redis.x.dev/a.x.dev",
@@ -71,7 +72,7 @@ fn claim_kinds_of_one_name_in_two_groups_have_controllers_each() {
     let claim = GroupVersionKind::parse("y.dev/v1", "Redis").unwrap();
     other.definition = other.definition.map(|it| Definition { claim, ..it });
     let cast = cast(&[declared("d", None, &["A"]), other], &all);
-    assert_eq!(cast.parts.len(), 8, "{:?}", names(&cast));
+    assert_eq!(cast.parts.len(), 10, "{:?}", names(&cast));
     for group in ["x.dev", "y.dev"] {
         let claim = GroupKind::new(group, "Redis");
         assert!(cast.makes(&claim, &GroupKind::new("x.dev", "A")), "{claim}");
@@ -83,7 +84,7 @@ fn claim_kinds_of_one_name_in_two_groups_have_controllers_each() {
 fn definitions_of_one_claim_play_together() {
     let both = [declared("d", Some("RedisPolicy"), &["A"]), declared("e", None, &["B"])];
     let cast = cast(&both, &kinds(&ALL));
-    assert_eq!(cast.parts.len(), 7);
+    assert_eq!(cast.parts.len(), 9);
     let Part::DefaultClass(ensemble) = &cast.parts["claims/redis.x.dev.defaultclass"] else { panic!() };
     assert_eq!(ensemble.implementations.len(), 2);
     assert!(ensemble.policy.is_some());
@@ -93,7 +94,7 @@ fn definitions_of_one_claim_play_together() {
 fn what_is_not_there_is_waited_for_and_the_rest_plays() {
     let declared = [declared("d", None, &["A", "B"])];
     let cast = cast(&declared, &kinds(&["Redis", "AClass", "A", "BClass"]));
-    assert_eq!(cast.parts.len(), 5);
+    assert_eq!(cast.parts.len(), 6, "nothing is left behind of a kind that is gone: {:?}", names(&cast));
     let Part::Bind(_, lame) = &cast.parts["claims/redis.x.dev/b.x.dev"] else { panic!() };
     let unusable = lame.unusable.as_ref().unwrap();
     assert!(unusable.has_class && !unusable.has_managed, "it lets go of what is bound, and says why not");
@@ -121,7 +122,7 @@ fn of_two_who_want_the_same_the_first_has_it() {
     let (reason, message) = said(&cast, "e");
     assert_eq!(reason, "Taken");
     assert!(message.contains("another definition of Redis.x.dev has AClass.x.dev or A.x.dev"), "{message}");
-    assert_eq!(cast.parts.len(), 4);
+    assert_eq!(cast.parts.len(), 5);
 }
 
 #[test]
@@ -131,7 +132,7 @@ fn two_policy_kinds_are_one_too_many() {
     let both = [declared("d", Some("RedisPolicy"), &["A"]), declared("e", Some("RedisOther"), &["B"])];
     let cast = cast(&both, &all);
     assert_eq!(said(&cast, "e").0, "Taken");
-    assert_eq!(cast.parts.len(), 7);
+    assert_eq!(cast.parts.len(), 9);
 }
 
 #[test]
@@ -143,7 +144,7 @@ fn one_that_cannot_be_read_says_so_and_harms_nobody() {
     let cast = cast(&[bad, declared("d", None, &["A"])], &kinds(&ALL));
     assert_eq!(said(&cast, "bad").0, "Invalid");
     assert!(said(&cast, "bad").1.contains("spec.claim: Required value"));
-    assert_eq!(cast.parts.len(), 4);
+    assert_eq!(cast.parts.len(), 5);
 }
 
 /// What a definition has served, as its status would say.
@@ -161,7 +162,7 @@ fn what_was_taken_out_is_served_and_its_class_is_another_ones() {
     now.former = former(&[served("A"), served("B")], now.definition.as_ref());
     assert_eq!(now.former, [served("B")]);
     let cast = cast(&[now.clone()], &kinds(&ALL));
-    assert_eq!(cast.parts.len(), 5);
+    assert_eq!(cast.parts.len(), 7);
     let Part::Bind(_, lame) = &cast.parts["claims/redis.x.dev/b.x.dev"] else { panic!() };
     let unusable = lame.unusable.as_ref().unwrap();
     assert!(!unusable.has_class && unusable.has_managed);
@@ -176,7 +177,7 @@ fn what_was_taken_out_is_served_and_its_class_is_another_ones() {
 fn who_leaves_makes_nothing_new_unless_another_does() {
     let leaving = Declared { is_leaving: true, ..declared("d", Some("RedisPolicy"), &["A"]) };
     let alone = cast(std::slice::from_ref(&leaving), &kinds(&ALL));
-    assert_eq!(names(&alone), ["claims/redis.x.dev/a.x.dev"]);
+    assert_eq!(names(&alone), ["claims/reclaimer/redis.x.dev/a.x.dev", "claims/redis.x.dev/a.x.dev"]);
     let (claim, managed) = (GroupKind::new("x.dev", "Redis"), GroupKind::new("x.dev", "A"));
     assert!(!alone.makes(&claim, &managed));
     let both = cast(&[leaving, declared("e", None, &["A"])], &kinds(&ALL));
@@ -187,6 +188,6 @@ fn who_leaves_makes_nothing_new_unless_another_does() {
 #[test]
 fn without_policies_nothing_is_chosen_and_what_is_bound_is_served() {
     let cast = cast(&[declared("d", Some("RedisPolicy"), &["A"])], &kinds(&["Redis", "AClass", "A"]));
-    assert_eq!(names(&cast), ["claims/redis.x.dev/a.x.dev"]);
+    assert_eq!(names(&cast), ["claims/reclaimer/redis.x.dev/a.x.dev", "claims/redis.x.dev/a.x.dev"]);
     assert_eq!(said(&cast, "d").0, "WaitingForKinds");
 }

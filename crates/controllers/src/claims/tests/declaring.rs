@@ -19,7 +19,7 @@ async fn controllers_come_and_go_with_their_definition() {
         documents(DEFINITIONS).into_iter().find(|it| it["metadata"]["name"] == "rediscluster").unwrap();
     let key = world.create(redis).await.key().clone();
     world.settle().await;
-    assert_eq!(world.claims.controllers().len(), 4);
+    assert_eq!(world.claims.controllers().len(), 5);
     assert_eq!(world.said(&key, "Ready").await.0, "True");
     assert_eq!(world.phase(&claim).await, "Bound");
     world.delete(&key).await;
@@ -170,6 +170,7 @@ async fn all_that_are_shipped_are_as_they_must_be() {
         let said = world.said(&definition(name), "Ready").await;
         assert_eq!(said, ("True".into(), "Available".into(), String::new()), "{name}");
     }
-    // Buckets have two implementations, the others one; each has those who choose and one who binds.
-    assert_eq!(world.claims.controllers().len(), 5 + 6 * 3);
+    // Buckets have two implementations, the others one; each has those who choose, one who
+    // binds and one who lets go of what is left behind.
+    assert_eq!(world.claims.controllers().len(), 5 + 6 * 4);
 }

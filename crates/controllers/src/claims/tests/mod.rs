@@ -5,6 +5,7 @@ mod choosing;
 mod declaring;
 mod leaving;
 mod planning;
+mod reclaiming;
 mod secrets;
 mod stranded;
 mod strangers;
