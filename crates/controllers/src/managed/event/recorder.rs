@@ -1,5 +1,6 @@
 //! Writes events as Kubernetes' own Event objects.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,6 +9,7 @@ use concert_engine::{OnExit, Tasks};
 use concert_model::name::SUBDOMAIN_BYTES_MAX;
 use concert_model::{GroupKind, Object, ObjectKey, Patch, time};
 use concert_store::{By, Chance, Clock, Error, Part, Store};
+use futures_util::future::join_all;
 use serde_json::json;
 use tokio::sync::mpsc;
 use tracing::debug;
@@ -18,6 +20,10 @@ use super::{Event, MESSAGE_BYTES_MAX, Recorder};
 /// Events that wait to be written: with messages at their bound about two megabytes, and more than all
 /// workers of a process tell in one pass. Beyond that the store is in trouble, and events do not help it.
 const QUEUE_EVENTS_MAX: usize = 1024;
+
+/// Events that are written side by side, each about another object: a server that is busy with what the events
+/// tell of answers slowly, and one after the other they would soon find the queue full.
+const WRITES_MAX: usize = 16;
 
 /// Where events about cluster-scoped objects go: Kubernetes' habit.
 const CLUSTER_NAMESPACE: &str = "default";
@@ -80,40 +86,70 @@ struct Writer {
 impl Writer {
     async fn run(mut self, mut events: mpsc::Receiver<(Arc<str>, Event)>, stop: impl Future<Output = ()>) {
         let mut stop = std::pin::pin!(stop);
+        let mut taken = Vec::with_capacity(WRITES_MAX);
         loop {
             // Events before the end: the last ones often say why everything stops.
-            let next = tokio::select! {
+            let count = tokio::select! {
                 biased;
-                next = events.recv() => next,
-                () = &mut stop => None,
+                count = events.recv_many(&mut taken, WRITES_MAX) => count,
+                () = &mut stop => 0,
             };
-            let Some((component, event)) = next else { return };
-            self.take(&component, &event).await;
+            if count == 0 {
+                return;
+            }
+            while !taken.is_empty() {
+                // One of each object at a time: what is told of an object stays in order.
+                let mut about = HashSet::new();
+                let (now, later): (Vec<_>, Vec<_>) =
+                    taken.drain(..).partition(|(_, event)| about.insert(event.uid.clone()));
+                self.take(now).await;
+                taken = later;
+            }
         }
     }
 
-    async fn take(&mut self, component: &Arc<str>, event: &Event) {
+    /// Writes what is worth it. No two of `events` are about the same object.
+    async fn take(&mut self, events: Vec<(Arc<str>, Event)>) {
+        let now = self.clock.elapsed();
+        let mut writes = Vec::new();
+        for (component, event) in &events {
+            match self.correlator.decide(event, now) {
+                Verdict::Known => {}
+                Verdict::Limited => {
+                    self.dropped.fetch_add(1, Ordering::Relaxed);
+                }
+                Verdict::Create => writes.push((component, event, None)),
+                Verdict::Repeat { object, count } => writes.push((component, event, Some((object, count)))),
+            }
+        }
+        let results =
+            join_all(writes.iter().map(|(component, event, told)| self.write(component, event, told))).await;
+        let now = self.clock.elapsed();
+        for ((_, event, _), result) in writes.iter().zip(results) {
+            match result {
+                Ok(object) => self.correlator.written(event, object, now),
+                Err(error) => {
+                    debug!(key = %event.object, reason = event.reason, %error, "event not written");
+                    self.dropped.fetch_add(1, Ordering::Relaxed);
+                    self.correlator.forget(event);
+                }
+            }
+        }
+    }
+
+    /// Writes an event, or that one that was told before happened so often by now.
+    async fn write(
+        &self,
+        component: &Arc<str>,
+        event: &Event,
+        told: &Option<(ObjectKey, u32)>,
+    ) -> Result<ObjectKey, Error> {
         let by = By::actor(component.clone());
-        let result = match self.correlator.decide(event, self.clock.elapsed()) {
-            Verdict::Known => return,
-            Verdict::Limited => {
-                self.dropped.fetch_add(1, Ordering::Relaxed);
-                return;
-            }
-            Verdict::Create => self.create(component, event, &by).await,
-            Verdict::Repeat { object, count } => match self.repeat(&object, count, &by).await {
-                // Events are cleaned up after an hour or so.
-                Err(Error::NotFound { .. }) => self.create(component, event, &by).await,
-                other => other.map(|()| object),
-            },
-        };
-        match result {
-            Ok(object) => self.correlator.written(event, object, self.clock.elapsed()),
-            Err(error) => {
-                debug!(key = %event.object, reason = event.reason, %error, "event not written");
-                self.dropped.fetch_add(1, Ordering::Relaxed);
-                self.correlator.forget(event);
-            }
+        let Some((object, count)) = told else { return self.create(component, event, &by).await };
+        match self.repeat(object, *count, &by).await {
+            // Events are cleaned up after an hour or so.
+            Err(Error::NotFound { .. }) => self.create(component, event, &by).await,
+            other => other.map(|()| object.clone()),
         }
     }
 

@@ -2,9 +2,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use concert_model::{GroupKind, Object, ObjectKey, ResourceVersion, Uid};
-use concert_store::{Chance, Delete};
+use async_trait::async_trait;
+use concert_model::{Encoded, GroupKind, Object, ObjectKey, Patch, ResourceVersion, Uid};
+use concert_store::{
+    By, Chance, Delete, Deleted, Events, Kind, Page, PageRequest, Part, Query, Result, Store,
+};
 use serde_json::json;
+use tokio::sync::Barrier;
 
 use super::correlate::{Correlator, Verdict};
 use super::*;
@@ -138,6 +142,35 @@ async fn what_finds_no_room_is_counted_and_dropped() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn events_about_several_objects_are_written_side_by_side_and_those_of_one_in_order() {
+    let world = World::new().await;
+    let store = Arc::new(Meeting { inner: world.store.clone(), all: Barrier::new(8) });
+    let recorder = StoreRecorder::start(store, world.clock.clone(), Chance::seeded(3), &world.tasks);
+    for number in 0..8 {
+        recorder.record(&component(), event(&format!("o{number}"), "first"));
+    }
+    for number in 0..8 {
+        recorder.record(&component(), event(&format!("o{number}"), "second"));
+    }
+    let events = events(&world).await;
+    let told: Vec<_> = events.iter().map(|it| it.get("message").as_str().unwrap()).collect();
+    assert_eq!(told.iter().filter(|it| **it == "first").count(), 8, "{told:?}");
+    assert_eq!(told.iter().filter(|it| **it == "second").count(), 8, "{told:?}");
+    // The store numbers what it takes: of each object the first comes first.
+    for number in 0..8 {
+        let of = |message: &str| {
+            let about = format!("o{number}");
+            let of_it = |it: &&Object| {
+                it.pointer("/involvedObject/name") == Some(&json!(about)) && it.get("message") == message
+            };
+            events.iter().find(of_it).unwrap().resource_version().unwrap().0.parse::<u64>().unwrap()
+        };
+        assert!(of("first") < of("second"), "o{number}");
+    }
+    assert_eq!(recorder.dropped(), 0);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_event_the_store_refuses_is_dropped_and_tried_again_next_time() {
     let world = World::new().await;
     let recorder = start(&world);
@@ -196,4 +229,50 @@ fn notes_keep_what_they_are_told() {
     notes.record(&component(), event("a", "x"));
     Silent.record(&component(), event("a", "x"));
     assert_eq!(notes.taken(), [(component(), event("a", "x"))]);
+}
+
+/// A store that creates nothing before as many are there as its barrier wants.
+struct Meeting {
+    inner: Arc<dyn Store>,
+    all: Barrier,
+}
+
+#[async_trait]
+impl Store for Meeting {
+    async fn get(&self, key: &ObjectKey) -> Result<Encoded> {
+        self.inner.get(key).await
+    }
+
+    async fn list(&self, query: &Query, page: &PageRequest) -> Result<Page> {
+        self.inner.list(query, page).await
+    }
+
+    async fn watch(&self, query: &Query, from: Option<&ResourceVersion>) -> Result<Events> {
+        self.inner.watch(query, from).await
+    }
+
+    async fn create(&self, object: Object, by: &By) -> Result<Encoded> {
+        self.all.wait().await;
+        self.inner.create(object, by).await
+    }
+
+    async fn update(&self, object: Object, by: &By) -> Result<Encoded> {
+        self.inner.update(object, by).await
+    }
+
+    async fn update_status(&self, object: Object, by: &By) -> Result<Encoded> {
+        self.inner.update_status(object, by).await
+    }
+
+    async fn patch(&self, key: &ObjectKey, part: Part, patch: &Patch, by: &By) -> Result<Encoded> {
+        self.inner.patch(key, part, patch, by).await
+    }
+
+    async fn delete(&self, key: &ObjectKey, options: &Delete, by: &By) -> Result<Deleted> {
+        self.inner.delete(key, options, by).await
+    }
+
+    async fn kind(&self, kind: &GroupKind) -> Result<Arc<Kind>> {
+        self.inner.kind(kind).await
+    }
 }
