@@ -22,9 +22,16 @@ pub(super) const RETRY: Duration = Duration::from_secs(30);
 /// How long one pass may take.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Between two counts of the same usages. A hundred thousand objects that appear at once would otherwise
-/// mean as many counts of up to a hundred thousand.
+/// Shortest time between two counts of the same usages. A hundred thousand objects that appear at once would
+/// otherwise mean as many counts of up to a hundred thousand.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// Longest one: as long as whoever waits for the last user to go is kept waiting after a failure.
+const PAUSE_MAX: Duration = RETRY;
+
+/// How much longer than a count the pause after it is: while users come all the time, counting them is to be a
+/// small part of the work of both sides.
+const PAUSE_TIMES: u32 = 20;
 
 /// Usages that are counted in one go.
 const PAGE_OBJECTS_MAX: usize = 1000;
@@ -40,7 +47,8 @@ pub struct UsageReconciler {
     config: GroupVersionKind,
     usage: GroupVersionKind,
     name: Arc<str>,
-    counted: Mutex<HashMap<ObjectKey, Duration>>,
+    /// Until when the usages of a configuration are left alone.
+    pauses: Mutex<HashMap<ObjectKey, Duration>>,
 }
 
 impl UsageReconciler {
@@ -53,7 +61,7 @@ impl UsageReconciler {
         usage: GroupVersionKind,
     ) -> Self {
         let name = format!("providerconfig/{}", config.group_kind).to_lowercase().into();
-        Self { store, clock, recorder, config, usage, name, counted: Mutex::default() }
+        Self { store, clock, recorder, config, usage, name, pauses: Mutex::default() }
     }
 
     /// What its controller is called.
@@ -62,8 +70,10 @@ impl UsageReconciler {
     }
 
     async fn pass(&self, key: &ObjectKey, by: &By) -> Result<Outcome, Error> {
-        if let Some(wait) = self.pause(key) {
-            return Ok(Outcome::After(wait));
+        let started = self.clock.elapsed();
+        let until = self.lock().get(key).copied().unwrap_or_default();
+        if until > started {
+            return Ok(Outcome::After(until.saturating_sub(started)));
         }
         let config = match self.store.get(key).await {
             Ok(config) => Some(config.decode()),
@@ -75,6 +85,8 @@ impl UsageReconciler {
             Err(Error::UnknownKind { .. }) => Users::default(),
             counted => counted?,
         };
+        let now = self.clock.elapsed();
+        self.lock().insert(key.clone(), now + pause_after(now.saturating_sub(started)));
         let Some(mut config) = config else {
             // Whoever names a configuration that is not there is on record all the same, and nobody else
             // lets go of what is left of it.
@@ -107,18 +119,6 @@ impl UsageReconciler {
             config = written.decode();
         }
         Ok(Outcome::Requeue("configuration does not settle".into(), None))
-    }
-
-    /// How long to leave the usages of a configuration alone; none if they may be counted now.
-    fn pause(&self, key: &ObjectKey) -> Option<Duration> {
-        let now = self.clock.elapsed();
-        let mut counted = self.lock();
-        let since = counted.get(key).map(|at| now.saturating_sub(*at));
-        if let Some(since) = since.filter(|it| *it < PAUSE) {
-            return Some(PAUSE.saturating_sub(since));
-        }
-        counted.insert(key.clone(), now);
-        None
     }
 
     /// Counts usages that have a controller. Those that lost it, as in a restored backup, or that are left of
@@ -213,8 +213,13 @@ impl UsageReconciler {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<ObjectKey, Duration>> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+        self.pauses.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// How long to leave usages alone after a count that took so long.
+pub(super) fn pause_after(count: Duration) -> Duration {
+    (count * PAUSE_TIMES).clamp(PAUSE, PAUSE_MAX)
 }
 
 /// Who uses a configuration.

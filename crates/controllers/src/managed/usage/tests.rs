@@ -6,7 +6,7 @@ use concert_model::{Object, ObjectKey};
 use concert_store::{Chance, Delete, Error};
 use serde_json::{Value, json};
 
-use super::run::RETRY;
+use super::run::{RETRY, pause_after};
 use super::*;
 use crate::managed::connection::fixtures::{World, by, gvk, quiet};
 use crate::managed::event::Notes;
@@ -152,6 +152,14 @@ async fn users_that_come_together_are_counted_together() {
     // The first is counted at once, the others together when the pause is over.
     assert_eq!(running.world.get(&running.config).await.status()["users"], json!(1));
     assert_eq!(running.users().await, json!(20));
+}
+
+#[test]
+fn counting_is_a_small_part_of_the_time_and_never_far_behind() {
+    let (millisecond, second) = (Duration::from_millis(1), Duration::from_secs(1));
+    assert_eq!(pause_after(millisecond), second);
+    assert_eq!(pause_after(100 * millisecond), 2 * second);
+    assert_eq!(pause_after(60 * second), RETRY);
 }
 
 #[tokio::test(start_paused = true)]
