@@ -199,6 +199,7 @@ suite! {
         a_kind_that_two_providers_claim_stays_with_the_first,
         a_kind_that_two_providers_claim_does_not_depend_on_who_was_heard_first,
         a_provider_that_is_declared_anew_keeps_its_kinds,
+        a_provider_that_is_refused_from_the_start_keeps_what_is_remembered_of_it,
         a_kind_waits_for_a_provider_that_comes_first_and_has_not_answered,
         a_definition_without_status_is_a_problem_of_its_own,
         a_provider_that_comes_up_late_is_waited_for,

@@ -159,13 +159,9 @@ impl Providers {
             let message = "the configuration file has a provider of this name: rename one of them".to_owned();
             return Err(Refusal { reason: NAME_TAKEN, message });
         }
-        let invalid = |message: String| Refusal { reason: INVALID, message };
         let config = match read(object) {
             Ok(config) => config,
-            Err(message) => {
-                self.suspend(&name, &message).await;
-                return Err(invalid(message));
-            }
+            Err(message) => return Err(self.refuse(object, message).await),
         };
         if self.added().get(&name).is_some_and(|it| it.as_ref() == Some(&config)) {
             return Ok(());
@@ -173,10 +169,7 @@ impl Providers {
         let Surroundings { registry, dial, .. } = &self.surroundings;
         let declaration = match declared(object, &config, dial, &*self.clock) {
             Ok(declaration) => declaration,
-            Err(message) => {
-                self.suspend(&name, &message).await;
-                return Err(invalid(message));
-            }
+            Err(message) => return Err(self.refuse(object, message).await),
         };
         registry
             .replace(declaration)
@@ -202,6 +195,40 @@ impl Providers {
             }
         }
         Ok(())
+    }
+
+    /// Has nobody call a provider whose object makes no sense, and says so.
+    async fn refuse(&self, object: &Object, message: String) -> Refusal {
+        let name: Arc<str> = object.name().into();
+        let is_known = self.added().contains_key(&name);
+        if is_known {
+            self.suspend(&name, &message).await;
+        } else {
+            self.withhold(object, &message);
+        }
+        let has_kinds = object.status()["kinds"].as_array().is_some_and(|it| !it.is_empty());
+        let is_kept = has_kinds && self.added().contains_key(&name);
+        let message = if is_kept {
+            format!("{message}; the kinds in its status go to nobody else until it is corrected or deleted")
+        } else {
+            message
+        };
+        Refusal { reason: INVALID, message }
+    }
+
+    /// It made no sense when the process started, and its status tells what it was in charge of: that stays
+    /// its own, as it would have if it had been changed while the process ran.
+    fn withhold(&self, object: &Object, why: &str) {
+        let Some(last) = remembered(object).filter(|it| !it.kinds.is_empty()) else { return };
+        let name: Arc<str> = object.name().into();
+        let rank = rank(object, &*self.clock);
+        match self.surroundings.registry.withhold(name.clone(), rank, Arc::new(last), why) {
+            Ok(()) => {
+                info!(provider = %name, "provider withheld");
+                self.added().insert(name, None);
+            }
+            Err(error) => warn!(provider = %name, %error, "a provider that is refused keeps no kinds"),
+        }
     }
 
     /// What it was before holds no longer; what it made is still its own, so it stays in charge of its kinds.
@@ -302,8 +329,8 @@ impl Providers {
     }
 }
 
-/// All that objects declare, whose names are not `taken`; the others with what is wrong with them. None where
-/// there is no such kind.
+/// All that objects declare, whose names are not `taken`; the others with what is wrong with them, unless it
+/// is remembered what they were in charge of. None where there is no such kind.
 ///
 /// # Errors
 /// Any of the store's.
@@ -322,7 +349,13 @@ pub(super) async fn all(
     let ours = objects.filter(|it| it.deleted_at().is_none() && !taken.contains(it.name()));
     let one = |object: Object| {
         let found = read(&object).and_then(|config| declared(&object, &config, dial, clock));
-        found.map_err(|why| format!("provider {}: {why}", object.name()))
+        found.or_else(|why| match remembered(&object).filter(|it| !it.kinds.is_empty()) {
+            Some(last) => {
+                let rank = rank(&object, clock);
+                Ok(Declaration::withheld(object.name().into(), rank, Arc::new(last), &why))
+            }
+            None => Err(format!("provider {}: {why}", object.name())),
+        })
     };
     Ok(ours.map(one).collect())
 }
@@ -334,9 +367,13 @@ fn declared(
     dial: &Dial,
     clock: &dyn Clock,
 ) -> Result<Declaration, String> {
-    let since = object.created_at().unwrap_or_else(|| clock.now());
-    let declaration = declaration(config, Rank::Declared(since), dial).map_err(|error| error.to_string())?;
+    let declaration = declaration(config, rank(object, clock), dial).map_err(|error| error.to_string())?;
     Ok(Declaration { last: remembered(object).map(Arc::new), ..declaration })
+}
+
+/// Where the provider of an object stands among the others.
+fn rank(object: &Object, clock: &dyn Clock) -> Rank {
+    Rank::Declared(object.created_at().unwrap_or_else(|| clock.now()))
 }
 
 /// What the status of an object remembers of its provider; none if that has never answered.

@@ -13,6 +13,7 @@ mod life;
 mod placeholder;
 mod push;
 mod roster;
+mod withheld;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use concert_model::ObjectKey;
+use concert_provider::Handshake;
 
 use super::claims::{Known, State};
 use super::gate::Want;
@@ -20,15 +21,39 @@ impl Registry {
         let name = declaration.name.clone();
         let provider = self.provider_of(declaration, "it has not answered yet");
         let (connector, tasks) = (provider.connector.clone(), provider.tasks.clone());
+        self.enter(name.clone(), provider)?;
+        life::start(self, name, connector, &tasks);
+        Ok(())
+    }
+
+    /// Adds a provider that cannot be declared, for this reason, until it is replaced. It is not called, but
+    /// it is in charge of what it said when it was last heard of, and its objects say why nobody works on them.
+    ///
+    /// # Errors
+    /// [`TakenError`].
+    pub fn withhold(
+        &self,
+        name: Arc<str>,
+        rank: Rank,
+        last: Arc<Handshake>,
+        why: &str,
+    ) -> Result<(), TakenError> {
+        let mut provider = self.provider_of(Declaration::withheld(name.clone(), rank, last, why), why);
+        if let State::Down { is_long, .. } = &mut provider.known.state {
+            *is_long = true;
+        }
+        self.enter(name, provider)
+    }
+
+    fn enter(&self, name: Arc<str>, provider: Provider) -> Result<(), TakenError> {
         {
             let mut desk = self.lock();
             if desk.providers.iter().any(|(it, _)| *it == name) {
                 return Err(TakenError(name));
             }
-            desk.place(name.clone(), provider);
+            desk.place(name, provider);
         }
         self.deal();
-        life::start(self, name, connector, &tasks);
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use concert_controllers::managed::vocabulary::FINALIZER;
 use concert_engine::controller::{ItemState, Phase};
 use concert_engine::{Engine, Lane, Tasks, TokioSpawn};
 use concert_model::{Encoded, FieldSelector, GroupKind, Object, ObjectKey, Patch, Timestamp};
-use concert_provider::{Served, WatchedKind};
+use concert_provider::{Call, Connector, Served, WatchedKind};
 use concert_store::conformance::next;
 use concert_store::{Chance, Delete, Error, Event, Part, Query, Store, SystemClock};
 use prometheus_client::encoding::text::encode;
@@ -330,6 +330,32 @@ pub async fn a_provider_that_is_declared_anew_keeps_its_kinds(subject: &Subject)
     // An object never takes the place of what the configuration names.
     let object = Rank::Declared(Timestamp::from_second(10).unwrap());
     assert!(town.registry.replace(declared("first", second.line.clone(), object)).await.is_err());
+    town.leave().await;
+}
+
+pub async fn a_provider_that_is_refused_from_the_start_keeps_what_is_remembered_of_it(subject: &Subject) {
+    let town = Town::new(subject).await;
+    let served = || vec![Served::new(town.kind("Shared").at_version("v1"))];
+    let provider = Arc::new(Scripted::new(served()));
+    let line = Arc::new(Line::new(provider.clone()));
+    let last = Arc::new(line.handshake(&Call::within(PATIENCE)).await.unwrap());
+    let (first, refused) = (Rank::Configured(0), "spec.endpoint: must be set");
+    town.registry.withhold("first".into(), first.clone(), last.clone(), refused).unwrap();
+    assert!(town.registry.withhold("first".into(), first.clone(), last, refused).is_err());
+    let second = town.settle_with("second", served(), None, Rank::Configured(1));
+    let why = format!("Shared.{} is served by the providers first and second: first keeps it", town.group);
+    town.has_problem("providers", &why).await;
+    town.has_problem("provider first", refused).await;
+    town.define("Shared").await;
+    let key = town.declare("Shared", "a").await;
+    let told =
+        "Synced=False/ReconcileError@1: connect failed: provider first cannot be reached: spec.endpoint";
+    town.says(&key, told).await;
+    assert_eq!(town.registry.complaints("second"), [why.as_str()]);
+    town.registry.replace(declared("first", line, first)).await.unwrap();
+    town.is_ready(&key).await;
+    assert!(second.provider.take_asked().is_empty());
+    assert_eq!((provider.things().len(), second.provider.things().len()), (1, 0));
     town.leave().await;
 }
 

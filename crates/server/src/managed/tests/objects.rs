@@ -169,6 +169,48 @@ async fn a_provider_that_is_edited_refused_or_not_heard_of_keeps_its_kinds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_provider_that_is_refused_when_the_process_starts_keeps_its_kinds() {
+    let (store, cloud) = (store(), Cloud::default());
+    define_providers(&store).await;
+    let running = start(&store, &cloud).await;
+    declare(&store, "b", json!({"endpoint": "b:1"})).await;
+    until("b is ready", async || ready(&store, "b").await.is_some_and(|it| it.0 == Status::True)).await;
+    until("b's kinds are told", async || {
+        let object = store.get(&key("b")).await.unwrap().decode();
+        object.status()["kinds"] == json!(["Bucket.v1.example.com"])
+    })
+    .await;
+    running.stop().await;
+    // Nobody is there when it is broken.
+    let patch = Patch::merge(json!({"spec": {"endpoint": "nowhere"}})).unwrap();
+    store.patch(&key("b"), Part::Main, &patch, &By::actor("test")).await.unwrap();
+    declare(&store, "c", json!({"endpoint": "c:1"})).await;
+    let running = start(&store, &cloud).await;
+    let registry = running.registry().unwrap();
+    until("c is up", async || registry.provider("c").is_some_and(|it| it.is_ok())).await;
+    assert_eq!(registry.complaints("c"), [KEPT]);
+    assert!(registry.provider("b").unwrap().unwrap_err().contains("spec.endpoint"));
+    until("b says that it keeps its kinds", async || {
+        let said = ready(&store, "b").await;
+        said.is_some_and(|it| {
+            it.1 == "Invalid" && it.2.contains("spec.endpoint") && it.2.contains("nobody else")
+        })
+    })
+    .await;
+    until("c says who has its kind", async || {
+        ready(&store, "c").await == Some((Status::False, "NotInCharge".into(), KEPT.into()))
+    })
+    .await;
+    edit(&store, "b", "b:1", "Available").await;
+    assert_eq!(registry.complaints("c"), [KEPT]);
+    // Refused again, and gone for good: only that leaves something.
+    edit(&store, "b", "nowhere", "Invalid").await;
+    store.delete(&key("b"), &Delete::default(), &By::actor("test")).await.unwrap();
+    until("c is free of it", async || registry.complaints("c").is_empty()).await;
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_plan_asks_those_that_objects_declare_too() {
     let (store, cloud) = (store(), Cloud::default());
     define_buckets(&*store).await;
