@@ -282,6 +282,24 @@ def test_a_result_says_all_in_one_entry(admin: Api, kind: Kind) -> None:
     assert admin.expect(200, "GET", f"/resources/{ids[0]}")["outputs"] == {"ip": "1.2.3.4"}
 
 
+def test_a_result_says_the_phase_that_its_outcome_leaves_open(admin: Api, kind: Kind) -> None:
+    for said, expected in (
+        ({"outcome": "requeue"}, "reconciling"),
+        ({"outcome": "requeue", "observed_generation": 1}, "reconciling"),
+        ({"outcome": "requeue", "status": "ready", "observed_generation": 1}, "ready"),
+        ({"outcome": "requeue", "status": "pending"}, "pending"),
+        ({"outcome": "not_ready", "status": "pending"}, "pending"),
+        ({"outcome": "failed", "status": "failed"}, "failed"),
+    ):
+        created = kind.create()["id"]
+        (answer,) = kind.worker.results(kind.worker.one().raw(retry_after=3600, **said))
+        assert answer["status"] == 200, answer
+        shown = admin.expect(200, "GET", f"/resources/{created}")
+        assert shown["status"] == expected, said
+        assert shown["next_reconcile_time"] is not None, said
+    kind.worker.nothing()
+
+
 def test_what_failed_for_good_is_not_tried_again_until_it_changes(admin: Api, kind: Kind) -> None:
     created = kind.create()
     item = kind.worker.one()
@@ -322,6 +340,11 @@ def test_a_wait_for_what_is_gone_is_over_at_once(kind: Kind) -> None:
         {"outcome": "perhaps"},
         {"outcome": "failed", "error_class": "odd"},
         {"outcome": "ready", "status": {"phase": "ready"}},
+        {"outcome": "ready", "status": "pending"},
+        {"outcome": "requeue", "status": "failed"},
+        {"outcome": "not_ready", "status": "ready"},
+        {"outcome": "failed", "status": "reconciling"},
+        {"outcome": "requeue", "status": "shiny"},
         {"outcome": "not_ready", "waits_for": [{"object": "x"}]},
     ],
 )

@@ -171,7 +171,8 @@ fn observed(report: &Report) -> BTreeSet<&str> {
     conditions.filter_map(|it| it["entry"].as_str()).collect()
 }
 
-/// Reads the result of a run.
+/// Reads the result of a run. A `status` means nothing here and is passed over: an entry has no phase, and
+/// what its item shows follows from the outcome.
 pub(super) fn report(result: &Value) -> Result<Report, Error> {
     let mut fields = Fields::of(result)?;
     let outcome = fields.choice("outcome", &["ready", "requeue", "not_ready", "failed"]);
@@ -283,6 +284,16 @@ mod tests {
             (report.message.as_str(), &report.details["observed_revision"]),
             ("no network", &json!(57))
         );
+    }
+
+    #[test]
+    fn a_status_is_passed_over() {
+        for status in [json!("ready"), json!("shiny"), json!({})] {
+            let said = json!({"outcome": "not_ready", "status": status});
+            let report = report(&said).unwrap();
+            let plain = super::report(&json!({"outcome": "not_ready"})).unwrap();
+            assert_eq!((report.success, &report.details), (plain.success, &plain.details), "{said}");
+        }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Does what a worker's op says, under its lease.
 
 use concert_engine::workers::Leased;
-use concert_model::no8s::{self, Moment, Phase, Rules};
+use concert_model::no8s::{self, Moment, Resource, Rules};
 use concert_model::{Object, ObjectKey, name};
 use concert_store::{By, Error as StoreError, Store};
 use serde_json::{Value, json};
@@ -21,8 +21,8 @@ pub(super) struct Ground {
     pub uid: Option<concert_model::Uid>,
     /// The generation that the worker was given; the one there is if none.
     pub claimed: Option<i64>,
-    /// Whether it was said under this lease already that it failed.
-    pub has_failed: bool,
+    /// Failures in a row that the worker was given it with; those there are at the first look if none.
+    pub retries: Option<u64>,
     pub rules: Rules,
 }
 
@@ -82,7 +82,7 @@ impl Inner {
             by: By::actor(user.name.clone()).because("reported").fenced(leased.fence.clone()),
             uid: leased.object.uid(),
             claimed: Some(leased.object.generation()),
-            has_failed: leased.said.as_deref() == Some(Phase::Failed.as_str()),
+            retries: Some(Resource(&leased.object).retry_count()),
             rules: Rules { drift: self.parts.board.terms(worker).resync.unwrap_or(rules.drift), ..rules },
         }
     }
@@ -90,13 +90,16 @@ impl Inner {
     /// Writes a status over whatever others write meanwhile.
     pub async fn write_status(&self, key: &ObjectKey, ground: &Ground, op: &Op) -> Result<Object, Error> {
         let draw = self.parts.chance.fraction();
+        let mut known = ground.retries;
         for _ in 0..WRITES_MAX {
             let Some(mut object) = self.read(key, ground).await? else {
                 return Err(Error::not_found("Resource not found"));
             };
             let claimed = ground.claimed.unwrap_or(object.generation());
-            let moment = Moment { now: self.parts.clock.now(), claimed, rules: ground.rules, draw };
-            let status = status(&object, op, &moment, ground.has_failed)?;
+            // Who loses to another who says the same has not failed once more.
+            let retries = *known.get_or_insert_with(|| Resource(&object).retry_count());
+            let moment = Moment { now: self.parts.clock.now(), claimed, retries, rules: ground.rules, draw };
+            let status = status(&object, op, &moment)?;
             if *object.status() == status {
                 return Ok(object);
             }
@@ -147,11 +150,8 @@ impl Inner {
     }
 }
 
-fn status(object: &Object, op: &Op, moment: &Moment, has_failed: bool) -> Result<Value, Error> {
+fn status(object: &Object, op: &Op, moment: &Moment) -> Result<Value, Error> {
     match op {
-        Op::Status(report) if has_failed && report.phase == Phase::Failed => {
-            Ok(no8s::failed_again(object, report, moment))
-        }
         Op::Status(report) => Ok(no8s::reported(object, report, moment)),
         Op::Outputs(outputs) => Ok(no8s::with_outputs(object, outputs.clone())),
         Op::Condition { kind, status, reason, message, observed } => {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use concert_engine::workers::Report;
 use concert_engine::{Seen, Wait};
+use concert_model::no8s::resolve::LEFT_AT;
 use concert_model::no8s::{self, Phase};
 use concert_model::{Object, ResourceVersion};
 use http::{Response, StatusCode};
@@ -49,9 +50,7 @@ impl Inner {
         let observed = fields.integer("observed_generation");
         let class = fields.choice("error_class", &["transient", "terminal"]);
         let after = fields.number("retry_after").filter(|it| *it >= 0.0);
-        if !result["status"].is_null() {
-            fields.refuse("status", "status of a resource follows from outcome: send conditions and outputs");
-        }
+        let phase = phase(&mut fields, outcome);
         let outputs = fields.object("outputs").cloned();
         let conditions = fields.list("conditions").unwrap_or_default();
         let waits_for = fields.list("waits_for").unwrap_or_default();
@@ -73,11 +72,6 @@ impl Inner {
         // Before anything is written: what makes no sense changes nothing.
         let waits =
             if outcome == Some("not_ready") { self.waits(waits_for).await? } else { Some(Vec::new()) };
-        let phase = match outcome {
-            Some("ready") => Phase::Ready,
-            Some("failed") => Phase::Failed,
-            _ => Phase::Reconciling,
-        };
         let said = Some(message.clone()).filter(|it| !it.is_empty());
         ops.push(Op::Status(no8s::Report { phase, message: said, observed_generation: observed }));
         for op in ops {
@@ -88,7 +82,11 @@ impl Inner {
             None => Some(Duration::ZERO),
         };
         let waits = waits.unwrap_or_default();
-        let details = class.map(|it| ("error_class".to_owned(), json!(it))).into_iter().collect();
+        let class = class.map(|it| ("error_class".to_owned(), json!(it)));
+        // What is done or has failed says so by its phase.
+        let is_open = matches!(phase, Phase::Reconciling | Phase::Pending);
+        let left = is_open.then(|| (LEFT_AT.to_owned(), json!(phase.as_str())));
+        let details = class.into_iter().chain(left).collect();
         let success = Some(phase != Phase::Failed);
         let report = Report { success, message, requeue_after, waits, details };
         self.act(user, worker, &item, fence, Op::Result(report)).await
@@ -120,4 +118,26 @@ impl Inner {
         }
         Ok(is_whole.then_some(waits))
     }
+}
+
+/// The phase that a result leads to: the usual one of its outcome, unless it names another that the outcome
+/// leaves open.
+fn phase(fields: &mut Fields<'_>, outcome: Option<&str>) -> Phase {
+    let open: &[Phase] = match outcome {
+        Some("ready") => &[Phase::Ready],
+        Some("requeue") => &[Phase::Reconciling, Phase::Ready, Phase::Pending],
+        Some("not_ready") => &[Phase::Reconciling, Phase::Pending],
+        Some("failed") => &[Phase::Failed],
+        // It is refused for its outcome.
+        _ => return Phase::Reconciling,
+    };
+    let Some(said) = fields.value("status") else { return open[0] };
+    let said = said.as_str().and_then(|it| it.parse::<Phase>().ok());
+    if let Some(phase) = said.filter(|it| open.contains(it)) {
+        return phase;
+    }
+    let words: Vec<&str> = open.iter().map(|it| it.as_str()).collect();
+    let outcome = outcome.unwrap_or_default();
+    fields.refuse("status", &format!("status after outcome {outcome} must be {}", words.join(" or ")));
+    open[0]
 }

@@ -56,8 +56,7 @@ impl Inner {
             (_, None) => {
                 self.permit_update(user, &key).await?;
                 let by = By::actor(user.name.clone()).because("reported");
-                let ground =
-                    Ground { by, uid: None, claimed: None, has_failed: false, rules: self.parts.rules };
+                let ground = Ground { by, uid: None, claimed: None, retries: None, rules: self.parts.rules };
                 self.write_status(&key, &ground, &op).await?;
             }
         }

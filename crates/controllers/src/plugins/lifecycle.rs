@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use concert_engine::workers::{Leased, Meaning, Offer, Prepared, Report};
 use concert_engine::{Failure, Lane, Outcome, Request};
+use concert_model::no8s::resolve::LEFT_AT;
 use concert_model::no8s::{self, Lease, Moment, Next, Phase, Resource, Rules, Verdict, due_in};
 use concert_model::{Object, ObjectKey, Uid};
 use concert_store::{By, Chance, Clock, Error, Fence, ItemKey, Store};
@@ -67,10 +68,15 @@ impl Lifecycle {
         })))
     }
 
-    /// Writes down what the end of a lease makes of the resource, and that it was tried.
+    /// Writes down that it was tried, and what the end of a lease makes of the resource.
     async fn end(&self, leased: &Leased, fence: Fence, report: Report) -> Outcome {
         let by = By::actor(format!("plugins/{}", self.worker)).because("reported").fenced(fence);
-        let outcome = match self.resolve(leased, &report, &by).await {
+        // First what was tried, then what came of it: whoever sees the outcome finds the attempt.
+        let record = attempt(leased, &report, self.clock.now());
+        if let Err(error) = self.history.record(&item_of(&leased.item), &record).await {
+            warn!(item = %leased.item, %error, "cannot write down what was tried");
+        }
+        match self.resolve(leased, &report, &by).await {
             Ok(Next::Retry(why, _)) if is_terminal(leased, &report) => {
                 Outcome::Terminal(Failure::new(why).elsewhere())
             }
@@ -78,12 +84,7 @@ impl Lifecycle {
             // Gone, and so nothing is left to do; what was tried is written down all the same.
             Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => Outcome::Done,
             Err(error) => Outcome::Transient(Failure::from_error(&error).elsewhere()),
-        };
-        let record = attempt(leased, &report, self.clock.now());
-        if let Err(error) = self.history.record(&item_of(&leased.item), &record).await {
-            warn!(item = %leased.item, %error, "cannot write down what was tried");
         }
-        outcome
     }
 
     async fn resolve(&self, leased: &Leased, report: &Report, by: &By) -> Result<Next, Error> {
@@ -95,11 +96,13 @@ impl Lifecycle {
             success: report.success,
             message: report.message.clone(),
             requeue_after: report.requeue_after,
+            left: report.details.get(LEFT_AT).and_then(Value::as_str).and_then(|it| it.parse().ok()),
         };
+        let retries = Resource(&leased.object).retry_count();
         let (claimed, draw) = (leased.object.generation(), self.chance.fraction());
         for _ in 0..WRITES_MAX {
             let object = self.read(&leased.key, leased.object.uid().as_ref()).await?;
-            let moment = Moment { now: self.clock.now(), claimed, rules: self.rules, draw };
+            let moment = Moment { now: self.clock.now(), claimed, retries, rules: self.rules, draw };
             let (mut status, next) = no8s::recorded(&object, &verdict, &lease, &moment);
             if let (true, Some(fields)) =
                 (!report.waits.is_empty() || is_terminal(leased, report), status.as_object_mut())

@@ -25,4 +25,4 @@ pub use names::{GROUP, is_ours};
 pub use phase::{Phase, UnknownPhase};
 pub use resolve::{Lease, Next, Verdict, expired, recorded};
 pub use resource::Resource;
-pub use transition::{Report, conditioned, deleting, failed_again, reported, started, with_outputs};
+pub use transition::{Report, conditioned, deleting, reported, started, with_outputs};

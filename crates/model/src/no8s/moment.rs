@@ -48,6 +48,9 @@ pub struct Moment {
     pub now: Timestamp,
     /// The generation that the worker was given. Standard conditions carry it.
     pub claimed: i64,
+    /// Failures in a row when the resource was claimed or, by who has claimed nothing, first read. What is
+    /// said from there on makes them one more at most, however often and by how many it is said.
+    pub retries: u64,
     /// How long waits are.
     pub rules: Rules,
     /// From 0 up to 1, for jitter.

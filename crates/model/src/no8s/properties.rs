@@ -43,7 +43,7 @@ fn act(object: &mut Object, step: &Step, second: i64, lease: &mut Lease, claimed
         }
         Step::End(success, after) => {
             let requeue_after = after.map(std::time::Duration::from_secs);
-            let verdict = Verdict { success: *success, message: "x".into(), requeue_after };
+            let verdict = Verdict { success: *success, message: "x".into(), requeue_after, left: None };
             let (status, _) = recorded(object, &verdict, lease, &moment);
             (*lease, *claimed) = (Lease::of(object, "w"), object.generation());
             status

@@ -11,12 +11,14 @@ use super::moment::Moment;
 use super::names::RECONCILE_AT;
 use super::phase::Phase;
 use super::resource::Resource;
-use super::transition::{fail, go, put_text, started, succeed};
+use super::transition::{fail, go, put_text, set_phase, started, succeed};
 
 /// What a failure says when a worker answered nothing.
 pub const RETURNED_NONE: &str = "reconcile returned None";
 /// What a failure says when a worker was not heard of any more.
 pub const LEASE_EXPIRED: &str = "lease expired";
+/// Where a report says, among its details, at which phase it leaves what is not done yet.
+pub const LEFT_AT: &str = "left_at";
 
 /// How a worker says that a run ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,6 +29,9 @@ pub struct Verdict {
     pub message: String,
     /// When it wants to look again.
     pub requeue_after: Option<Duration>,
+    /// That it is not done yet, and the phase to leave it at: reconciling or pending. If none, that follows
+    /// from what was reported and observed.
+    pub left: Option<Phase>,
 }
 
 /// What comes after a run.
@@ -91,7 +96,7 @@ pub fn recorded(object: &Object, verdict: &Verdict, lease: &Lease, moment: &Mome
 
 /// The status after a lease ended without a word: a failure.
 pub fn expired(object: &Object, lease: &Lease, moment: &Moment) -> (Value, Next) {
-    let verdict = Verdict { success: Some(false), message: LEASE_EXPIRED.into(), requeue_after: None };
+    let verdict = Verdict { success: Some(false), message: LEASE_EXPIRED.into(), ..Verdict::default() };
     recorded(object, &verdict, lease, moment)
 }
 
@@ -140,6 +145,9 @@ fn succeeded(
     lease: &Lease,
     moment: &Moment,
 ) -> Next {
+    if let Some(phase @ (Phase::Reconciling | Phase::Pending)) = verdict.left {
+        return unfinished(object, status, phase, verdict, moment);
+    }
     match lease.reported {
         Some(Phase::Failed) => {
             let wait = requeue(status, verdict, moment).unwrap_or_else(|| stored_wait(status, moment));
@@ -149,7 +157,7 @@ fn succeeded(
         Some(Phase::Ready) => {}
         Some(Phase::Pending | Phase::Reconciling | Phase::Deleting) | None => {
             if Resource(object).observed_generation() < object.generation() {
-                return unfinished(object, status, verdict, moment);
+                return unfinished(object, status, Phase::Reconciling, verdict, moment);
             }
             succeed(status, moment);
             put_text(status, "message", Some(&verdict.message));
@@ -159,7 +167,13 @@ fn succeeded(
 }
 
 /// Nothing failed, but nobody said that the spec is dealt with: it is waited for something outside.
-fn unfinished(object: &Object, status: &mut Map<String, Value>, verdict: &Verdict, moment: &Moment) -> Next {
+fn unfinished(
+    object: &Object,
+    status: &mut Map<String, Value>,
+    phase: Phase,
+    verdict: &Verdict,
+    moment: &Moment,
+) -> Next {
     let started = started(object, moment);
     for field in ["phase", "conditions", "retryCount"] {
         match started.get(field) {
@@ -167,6 +181,8 @@ fn unfinished(object: &Object, status: &mut Map<String, Value>, verdict: &Verdic
             None => drop(status.remove(field)),
         }
     }
+    // The conditions are for the claimed generation all the same: by them the next look keeps its time.
+    set_phase(status, phase);
     if !verdict.message.is_empty() {
         put_text(status, "message", Some(&verdict.message));
     }

@@ -13,7 +13,8 @@ pub(super) fn at(second: i64) -> Timestamp {
 }
 
 pub(super) fn moment(second: i64, claimed: i64) -> Moment {
-    Moment { now: at(second), claimed, rules: Rules::default(), draw: 0.5 }
+    // Each failure is another one, unless a test says how many there were.
+    Moment { now: at(second), claimed, retries: u64::MAX, rules: Rules::default(), draw: 0.5 }
 }
 
 /// A resource of generation 2 with this status.
@@ -44,7 +45,7 @@ fn report(phase: Phase, message: &str, observed: Option<i64>) -> Report {
 
 fn verdict(success: Option<bool>, message: &str, requeue_after: Option<u64>) -> Verdict {
     let requeue_after = requeue_after.map(Duration::from_secs);
-    Verdict { success, message: message.into(), requeue_after }
+    Verdict { success, message: message.into(), requeue_after, left: None }
 }
 
 fn said(phase: Option<Phase>) -> Lease {
@@ -322,10 +323,11 @@ fn what_was_reported_before_it_was_returned_counts_once() {
 #[test]
 fn a_failure_that_is_said_twice_under_a_lease_is_one() {
     let said = |message| report(Phase::Failed, message, None);
-    let once = reported(&resource(Value::Null), &said("boom"), &moment(0, 2));
-    let twice = failed_again(&resource(once.clone()), &said("boom"), &moment(5, 2));
+    let first = |second, claimed| Moment { retries: 0, ..moment(second, claimed) };
+    let once = reported(&resource(Value::Null), &said("boom"), &first(0, 2));
+    let twice = reported(&resource(once.clone()), &said("boom"), &first(5, 2));
     assert_eq!(twice, once);
-    let other = failed_again(&resource(once.clone()), &said("bang"), &moment(5, 2));
+    let other = reported(&resource(once.clone()), &said("bang"), &first(5, 2));
     assert_eq!((&other["message"], wait(&other, 0)), (&json!("bang"), 60));
     assert_eq!(
         (other["retryCount"].as_u64(), &*lines(&other)[0]),
@@ -333,8 +335,79 @@ fn a_failure_that_is_said_twice_under_a_lease_is_one() {
     );
     let object = going(once, json!(["dns_record"]));
     let object = with(object.clone(), deleting(&object, at(0)));
-    let late = failed_again(&object, &said("boom"), &moment(5, 2));
+    let late = reported(&object, &said("boom"), &first(5, 2));
     assert_eq!(lines(&late), lines(object.status()), "what came before the deletion does not hide it");
+}
+
+/// Whoever loses the write to somebody who says the same decides again on what that one has written.
+#[test]
+fn a_failure_that_two_say_at_one_instant_is_one_and_the_next_is_another() {
+    let mut read = resource(Value::Null);
+    for _ in 0..2 {
+        read = with(read.clone(), reported(&read, &report(Phase::Failed, "boom", None), &moment(0, 2)));
+    }
+    let known = Resource(&read).retry_count();
+    let both = |second| Moment { retries: known, ..moment(second, 2) };
+    let first = reported(&read, &report(Phase::Failed, "boom", None), &both(0));
+    let object = resource(first.clone());
+    assert_eq!((Resource(&object).retry_count(), wait(&first, 0)), (3, 240));
+    let second = reported(&object, &report(Phase::Failed, "boom", None), &both(1));
+    assert_eq!(second, first);
+    // The end of the lease says it, too, before what was reported is noted.
+    let (ended, next) =
+        recorded(&object, &verdict(Some(false), "boom", None), &said(Some(Phase::Reconciling)), &both(2));
+    assert_eq!(
+        (ended["retryCount"].as_u64(), next),
+        (Some(3), Next::Retry("boom".into(), Duration::from_secs(238)))
+    );
+    let later = Moment { retries: Resource(&object).retry_count(), ..moment(3, 2) };
+    let another = reported(&object, &report(Phase::Failed, "boom", None), &later);
+    assert_eq!((another["retryCount"].as_u64(), wait(&another, 3)), (Some(4), 480));
+}
+
+#[test]
+fn one_lease_adds_one_failure_at_most_and_each_says_when_the_next_try_is() {
+    let one = |second| Moment { retries: 0, ..moment(second, 2) };
+    let failed = report(Phase::Failed, "boom", None);
+    let mut object = resource(Value::Null);
+    for (second, phase) in [(0, Phase::Reconciling), (20, Phase::Pending), (40, Phase::Ready)] {
+        object = with(object.clone(), reported(&object, &report(phase, "on", None), &one(second)));
+        object = with(object.clone(), reported(&object, &failed, &one(second + 10)));
+        let it = Resource(&object);
+        assert_eq!((it.phase(), it.retry_count()), (Phase::Failed, 1), "{phase}");
+        assert_eq!(wait(object.status(), second + 10), 60, "{phase}");
+    }
+    // What is to go stays deleting.
+    let mut object = going(Value::Null, json!(["dns_record"]));
+    object = with(object.clone(), deleting(&object, at(0)));
+    for second in [1, 2] {
+        let moment = Moment { retries: 0, ..moment(second, 3) };
+        object = with(object.clone(), reported(&object, &failed, &moment));
+        assert_eq!((object.status()["retryCount"].as_u64(), wait(object.status(), 1)), (Some(1), 60));
+    }
+}
+
+#[test]
+fn what_is_not_done_yet_is_left_where_its_worker_says() {
+    let minute = Duration::from_secs(60);
+    for (left, observed, after, then) in [
+        (Phase::Pending, 0, Some(30), minute / 2),
+        (Phase::Pending, 2, None, minute),
+        (Phase::Reconciling, 2, Some(30), minute / 2),
+    ] {
+        let object = resource(json!({"phase": left.as_str(), "observedGeneration": observed}));
+        let verdict = Verdict { left: Some(left), ..verdict(Some(true), "on", after) };
+        let (status, next) = recorded(&object, &verdict, &said(Some(left)), &moment(0, 2));
+        assert_eq!((status["phase"].as_str(), next), (Some(left.as_str()), Next::After(then)));
+        let object = resource(status);
+        assert_eq!(due_in(&object, at(0)), Some(then), "also after a restart");
+        assert_eq!(Resource(&object).shown_phase(), left);
+    }
+    let ready = reported(&resource(Value::Null), &report(Phase::Ready, "ok", Some(2)), &moment(0, 2));
+    let lease = said(Some(Phase::Ready));
+    let (status, next) =
+        recorded(&resource(ready), &verdict(Some(true), "ok", Some(30)), &lease, &moment(0, 2));
+    assert_eq!((status["phase"].as_str(), next), (Some("ready"), Next::Ready(minute / 2)));
 }
 
 #[test]

@@ -52,17 +52,6 @@ pub fn reported(object: &Object, report: &Report, moment: &Moment) -> Value {
     Value::Object(status)
 }
 
-/// The status after a worker said under the same lease once more that it failed, as it does when the answer
-/// to the first time was lost: other words, perhaps, but one failure.
-pub fn failed_again(object: &Object, report: &Report, moment: &Moment) -> Value {
-    let mut status = with_words(object, report);
-    if !is_overtaken(object, moment) {
-        let why = report.message.as_deref().unwrap_or_default();
-        conditions::set_row(&mut status, Row::Failure(why), moment.claimed, moment.now);
-    }
-    Value::Object(status)
-}
-
 fn with_words(object: &Object, report: &Report) -> Map<String, Value> {
     let mut status = Resource(object).status_map();
     put_text(&mut status, "message", report.message.as_deref());
@@ -125,12 +114,16 @@ pub(super) fn succeed(status: &mut Map<String, Value>, moment: &Moment) {
     set_phase(status, Phase::Ready);
 }
 
-/// Counts a failure and says when the next try is.
+/// Counts a failure and says when the next try is. One that is counted already only gets other words.
 pub(super) fn fail(object: &Object, status: &mut Map<String, Value>, why: &str, moment: &Moment) {
     if is_overtaken(object, moment) {
         return;
     }
-    let retries = retries_of_claimed(object, moment);
+    if is_counted(object, moment) {
+        conditions::set_row(status, Row::Failure(why), moment.claimed, moment.now);
+        return;
+    }
+    let retries = retries_of_claimed(object, moment).min(moment.retries);
     let wait = moment.rules.backoff(retries, moment.draw);
     status.insert("retryCount".into(), json!(retries.saturating_add(1)));
     status.insert("nextReconcileTime".into(), json!(time::micros(moment.after(wait))));
@@ -153,7 +146,19 @@ fn is_overtaken(object: &Object, moment: &Moment) -> bool {
     Resource(object).is_deleting() && moment.claimed < Resource(object).reported_generation()
 }
 
-fn set_phase(status: &mut Map<String, Value>, phase: Phase) {
+/// Whether this failure is in the status already. It is said again when the answer to the first time was
+/// lost, and by two at one instant when its lease ends while it is reported.
+fn is_counted(object: &Object, moment: &Moment) -> bool {
+    let is_over = match Resource(object).phase() {
+        Phase::Failed => true,
+        // It stays deleting, so the wait tells.
+        Phase::Deleting => !object.status()["nextReconcileTime"].is_null(),
+        Phase::Pending | Phase::Reconciling | Phase::Ready => false,
+    };
+    is_over && retries_of_claimed(object, moment) > moment.retries
+}
+
+pub(super) fn set_phase(status: &mut Map<String, Value>, phase: Phase) {
     status.insert("phase".into(), json!(phase.as_str()));
 }
 

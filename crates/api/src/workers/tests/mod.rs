@@ -147,6 +147,18 @@ async fn a_failure_whose_answer_was_lost_and_that_is_sent_again_counts_once() {
 }
 
 #[tokio::test]
+async fn a_failure_that_is_sent_twice_at_one_instant_counts_once() {
+    let stage = Stage::with_writer().await.registered().await;
+    stage.create(7).await;
+    let fence = stage.one().await["lease"]["fence"].clone();
+    let failed = json!({"fence": fence, "status": "failed", "message": "boom"});
+    let call = || stage.call("PUT", "resources/7/status", failed.clone());
+    let (one, two, three) = tokio::join!(call(), call(), call());
+    assert_eq!((one.0, two.0, three.0), (200, 200, 200), "{one:?} {two:?} {three:?}");
+    assert_eq!(Resource(&stage.get(7).await).retry_count(), 1);
+}
+
+#[tokio::test]
 async fn heartbeats_tell_what_is_lost() {
     let stage = Stage::with_worker().await;
     stage.create(7).await;
@@ -210,6 +222,66 @@ async fn results_say_all_in_one_entry() {
     ends.sort();
     assert_eq!(ends[1], "2 Some(false) boom said failed");
     assert_eq!(ends[3], "4 Some(true)  said reconciling, waits 1");
+}
+
+#[tokio::test]
+async fn a_result_says_at_which_phase_it_leaves_what_the_outcome_leaves_open() {
+    let stage = Stage::with_worker().await;
+    for (id, outcome, status, left) in [
+        (1, "ready", json!("ready"), Value::Null),
+        (2, "requeue", json!("ready"), Value::Null),
+        (3, "requeue", json!("pending"), json!("pending")),
+        (4, "requeue", json!("reconciling"), json!("reconciling")),
+        (5, "requeue", Value::Null, json!("reconciling")),
+        (6, "not_ready", json!("pending"), json!("pending")),
+        (7, "not_ready", Value::Null, json!("reconciling")),
+        (8, "failed", json!("failed"), Value::Null),
+    ] {
+        stage.create(id).await;
+        let item = stage.one().await;
+        let result = json!({"item": item["item"], "fence": item["lease"]["fence"], "outcome": outcome,
+            "status": status, "retry_after": 60});
+        let (_, answer) =
+            stage.call("POST", "workers/dns_record/results", json!({"results": [result]})).await;
+        assert_eq!(answer["results"][0]["status"], 200, "{result}: {answer}");
+        let report = stage.last_report();
+        let told = report.details.get("left_at").cloned().unwrap_or_default();
+        assert_eq!((report.success, told), (Some(outcome != "failed"), left), "{result}");
+        assert_eq!(report.requeue_after, Some(Duration::from_secs(60)), "{result}");
+        let phase = if status.is_null() { "reconciling" } else { status.as_str().unwrap() };
+        assert_eq!(Resource(&stage.get(id).await).phase().as_str(), phase, "{result}");
+    }
+}
+
+#[tokio::test]
+async fn a_phase_that_contradicts_its_outcome_is_refused_and_nothing_is_written() {
+    let stage = Stage::with_worker().await;
+    stage.create(1).await;
+    let item = stage.one().await;
+    let before = stage.get(1).await;
+    for (outcome, status, allowed) in [
+        ("ready", json!("pending"), "must be ready"),
+        ("requeue", json!("failed"), "must be reconciling or ready or pending"),
+        ("requeue", json!("deleting"), "must be reconciling or ready or pending"),
+        ("not_ready", json!("ready"), "must be reconciling or pending"),
+        ("failed", json!("reconciling"), "must be failed"),
+        ("requeue", json!("shiny"), "must be reconciling or ready or pending"),
+        ("ready", json!({"phase": "ready"}), "must be ready"),
+        ("failed", json!(7), "must be failed"),
+    ] {
+        let result = json!({"item": item["item"], "fence": item["lease"]["fence"], "outcome": outcome,
+            "status": status, "outputs": {"ip": "1.2.3.4"}});
+        let (_, answer) =
+            stage.call("POST", "workers/dns_record/results", json!({"results": [result]})).await;
+        let told = &answer["results"][0];
+        assert_eq!(told["status"], 422, "{result}: {answer}");
+        assert_eq!(told["detail"][0]["loc"], json!(["body", "status"]), "{answer}");
+        assert!(told["detail"][0]["msg"].as_str().unwrap().contains(allowed), "{answer}");
+    }
+    assert_eq!(stage.get(1).await, before);
+    let result = json!({"item": item["item"], "fence": item["lease"]["fence"], "outcome": "ready"});
+    let (_, answer) = stage.call("POST", "workers/dns_record/results", json!({"results": [result]})).await;
+    assert_eq!(answer["results"][0]["status"], 200, "the lease is good still: {answer}");
 }
 
 #[tokio::test]

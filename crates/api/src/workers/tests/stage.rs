@@ -69,24 +69,36 @@ impl Meaning for Plain {
 
 impl Stage {
     pub async fn new() -> Self {
-        Self::with_gate(|_, _| Gate::open()).await
+        Self::with_gate(|_, _| Gate::open(), Config::inline).await
+    }
+
+    /// The same, with a thread that writes: calls at one time overtake each other.
+    pub async fn with_writer() -> Self {
+        Self::with_gate(|_, _| Gate::open(), |config| config).await
     }
 
     /// The same, for somebody whom no role allows anything.
     pub async fn guarded() -> Self {
-        Self::with_gate(|store, clock| Gate::guarded(store.clone(), clock.clone())).await
+        Self::with_gate(|store, clock| Gate::guarded(store.clone(), clock.clone()), Config::inline).await
     }
 
     pub async fn with_worker() -> Self {
-        let stage = Self::new().await;
-        let body = json!({"name": "dns_record", "handles": [{"resource_type": "DnsRecord"}], "host_id": "h"});
-        assert_eq!(stage.call("POST", "workers", body).await.0, 201);
-        stage
+        Self::new().await.registered().await
     }
 
-    async fn with_gate(gate: impl Fn(&Local, &Arc<SystemClock>) -> Gate) -> Self {
+    /// With the worker `dns_record`.
+    pub async fn registered(self) -> Self {
+        let body = json!({"name": "dns_record", "handles": [{"resource_type": "DnsRecord"}], "host_id": "h"});
+        assert_eq!(self.call("POST", "workers", body).await.0, 201);
+        self
+    }
+
+    async fn with_gate(
+        gate: impl Fn(&Local, &Arc<SystemClock>) -> Gate,
+        threading: impl Fn(Config) -> Config,
+    ) -> Self {
         let clock = Arc::new(SystemClock::new());
-        let config = Config::new(clock.clone(), Chance::seeded(7)).inline();
+        let config = threading(Config::new(clock.clone(), Chance::seeded(7)));
         let store = Local::open(Arc::new(Memory::new()), config).unwrap();
         let ours = include_str!("../../../../../deploy/crds/no8s.yaml").split("\n---\n");
         let fleet = include_str!("../../../../../deploy/crds/inventory.yaml").split("\n---\n");

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use concert_engine::workers::Report;
 use concert_engine::{Phase as Stage, Wait};
+use concert_model::no8s::resolve::LEFT_AT;
 use concert_model::no8s::{Phase, Resource};
 use serde_json::json;
 
@@ -86,6 +87,58 @@ async fn failures_back_off_and_a_change_of_the_spec_ends_that() {
     world.change(1).await;
     world.pass(1).await;
     assert_eq!(world.one().await.attempt, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_failure_that_is_reported_while_its_result_comes_counts_once() {
+    let world = World::new().await;
+    world.create(1).await;
+    for count in 1..=2 {
+        let item = world.one().await;
+        world.write(&item, Phase::Failed, None).await.unwrap();
+        world.finish(&item, Some(false)).await.unwrap();
+        assert_eq!(Resource(&world.get(1).await).retry_count(), count);
+        // The other way round: nobody has claimed it since, so its fence is good still.
+        world.write(&item, Phase::Failed, None).await.unwrap();
+        assert_eq!(Resource(&world.get(1).await).retry_count(), count);
+        world.pass(121).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_asks_for_another_run_ends_where_it_says_and_comes_again_then() {
+    let world = World::new().await;
+    for id in 1..=3 {
+        world.create(id).await;
+    }
+    world.pass(1).await;
+    let mut claimed = world.claim("h", 3).await;
+    claimed.sort_by(|a, b| a.item.cmp(&b.item));
+    let phases = [Phase::Ready, Phase::Reconciling, Phase::Pending];
+    for (item, phase) in claimed.iter().zip(phases) {
+        let left = (phase != Phase::Ready).then(|| (LEFT_AT.to_owned(), json!(phase.as_str())));
+        let report = Report {
+            success: Some(true),
+            requeue_after: Some(Duration::from_secs(30)),
+            details: left.into_iter().collect(),
+            ..Report::default()
+        };
+        world.say(item, phase, Some(1)).await.unwrap();
+        world.board.finish("dns_record", &item.item, item.fence, report).await.unwrap();
+    }
+    for (id, phase) in (1..).zip(phases) {
+        assert_eq!(world.phase(id).await, phase);
+        assert_eq!(world.history(id).await[0].outcome, "completed");
+    }
+    let world = world.restart().await;
+    world.pass(26).await;
+    assert!(world.claim("h", 3).await.is_empty());
+    world.pass(4).await;
+    let mut again = 0;
+    for _ in 0..3 {
+        again += world.claim("h", 3).await.len();
+    }
+    assert_eq!(again, 3);
 }
 
 #[tokio::test(start_paused = true)]

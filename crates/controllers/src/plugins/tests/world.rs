@@ -150,15 +150,21 @@ impl World {
 
     /// What `update_status` of a plugin comes to.
     pub async fn say(&self, claimed: &Claimed, phase: Phase, observed: Option<i64>) -> Result<(), Error> {
+        self.write(claimed, phase, observed).await?;
+        self.board.note("dns_record", &claimed.item, claimed.fence, phase.as_str()).ok();
+        Ok(())
+    }
+
+    /// The first half of it: what is written is not noted yet.
+    pub async fn write(&self, claimed: &Claimed, phase: Phase, observed: Option<i64>) -> Result<(), Error> {
         let now = self.clock.now();
         let rules = Rules { jitter: 0.0, ..Rules::default() };
-        let moment = Moment { now, claimed: claimed.object.generation(), rules, draw: 0.5 };
+        let retries = Resource(&claimed.object).retry_count();
+        let moment = Moment { now, claimed: claimed.object.generation(), retries, rules, draw: 0.5 };
         let mut object = self.store.get(&claimed.key).await?.decode();
         let report = no8s::Report { phase, message: Some("said".into()), observed_generation: observed };
         object.set("status", no8s::reported(&object, &report, &moment));
-        self.store.update_status(object, &by().fenced(fence(claimed))).await?;
-        self.board.note("dns_record", &claimed.item, claimed.fence, phase.as_str()).ok();
-        Ok(())
+        self.store.update_status(object, &by().fenced(fence(claimed))).await.map(drop)
     }
 
     pub async fn finish(&self, claimed: &Claimed, success: Option<bool>) -> Result<(), Stale> {
