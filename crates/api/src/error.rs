@@ -11,6 +11,9 @@ use serde_json::{Map, Value, json};
 
 use crate::auth::Refusal;
 
+/// What is said of a write for which the store has no room. Whoever reads it may have nobody else to ask.
+pub(crate) const FULL: &str = "the disk is full: make room where the store is; reading goes on meanwhile";
+
 /// One word for why: the `reason` of a Status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
@@ -273,7 +276,7 @@ impl Error {
             Store::UnknownKind { .. } => Self::unknown_path(),
             Store::Expired => Self::new(Reason::Expired, "the requested position is too old"),
             fenced @ Store::Fenced { .. } => Self::conflict(naming, &fenced.to_string()),
-            full @ Store::Full => Self::unavailable(full.to_string()),
+            Store::Full => Self::unavailable(FULL),
             Store::Unavailable(source) => {
                 tracing::error!(error = %source, "the store failed");
                 Self::unavailable("the store is unavailable")

@@ -30,7 +30,7 @@ pub struct Admit {
 
 impl Admit {
     /// Judges what is to be written to `store`.
-    pub fn new(store: Local, clock: Arc<dyn Clock>, keys: Keys) -> Self {
+    pub(super) fn new(store: Local, clock: Arc<dyn Clock>, keys: Keys) -> Self {
         Self { store, clock, keys, schemas: Schemas::default() }
     }
 

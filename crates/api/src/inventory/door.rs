@@ -8,6 +8,7 @@ use concert_model::{Encoded, Object, ObjectKey};
 use concert_store::{By, Clock, Error as StoreError, Local, Store};
 use http::{HeaderMap, Method, Response};
 
+use super::admit::Admit;
 use super::books::Books;
 use super::caller::Caller;
 use super::contents::Schemas;
@@ -59,6 +60,12 @@ impl Door {
     /// written under an earlier claim of an item than the last one that came for a token is refused.
     pub fn minter(&self, address: &str) -> Minter {
         self.0.minter(address)
+    }
+
+    /// The rules of this door, for objects that come through another one.
+    pub fn admit(&self) -> Admit {
+        let Parts { store, clock, keys, .. } = self.0.parts.clone();
+        Admit::new(store, clock, keys)
     }
 
     /// The revision of an entry, by its uid.

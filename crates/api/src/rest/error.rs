@@ -11,6 +11,7 @@ use http::{Response, StatusCode};
 use serde_json::{Map, Value, json};
 
 use crate::auth::Refusal;
+use crate::error::FULL;
 use crate::kube::Body;
 use crate::kube::answer::{text, whole};
 use crate::write::{Denied, Refused};
@@ -194,7 +195,7 @@ impl From<concert_store::Error> for Error {
             Store::Forbidden { why, .. } => Self::conflict(why),
             Store::UnknownKind { .. } => Self::not_found("Not Found"),
             Store::Expired => Self::new(StatusCode::GONE, "the requested position is too old"),
-            Store::Full => Self::unavailable(error.to_string()),
+            Store::Full => Self::unavailable(FULL),
             Store::Unavailable(source) => {
                 tracing::error!(error = %source, "the store failed");
                 Self::unavailable("the store is unavailable")

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use concert_api::audit::{Audit, Sink};
 use concert_api::auth::{Gate, Keys, issue_for_user};
-use concert_api::inventory::{self, Admit, Door, Minter, Minting, Wanted};
+use concert_api::inventory::{self, Door, Minter, Minting, Wanted};
 use concert_api::kube::{Api, Limits, Parts};
 use concert_api::rest::{self, Ids, Node};
 use concert_engine::{Tasks, TokioSpawn};
@@ -243,7 +243,6 @@ fn open(store: &Local, clock: &Arc<HandClock>, gate: &Gate, keys: &Keys, audit: 
     });
     let parts = concert_api::mothership::Parts { gate: gate.clone(), control: idle() };
     let mothership = concert_api::mothership::Door::new(parts);
-    let admit = Admit::new(store.clone(), clock.clone(), keys.clone());
     let node = Node { id: "here".into(), hostname: "here".into(), pid: 1, started_at: Timestamp::UNIX_EPOCH };
     let rest = rest::Parts {
         ids: Ids::new(store.clone()),
@@ -251,7 +250,7 @@ fn open(store: &Local, clock: &Arc<HandClock>, gate: &Gate, keys: &Keys, audit: 
         company: None,
         webhooks: Arc::new(()),
         annexes: vec![Arc::new(door.clone()), Arc::new(mothership)],
-        admissions: vec![Arc::new(admit)],
+        admissions: vec![Arc::new(door.admit())],
     };
     let parts = Parts {
         store: store.clone(),

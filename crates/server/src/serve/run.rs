@@ -171,9 +171,9 @@ impl Plane {
             rest.annexes.push(answered(Arc::new(workers.door.clone()), members.as_ref(), &clock));
             rest.annexes.push(answered(Arc::new(fleet), members.as_ref(), &clock));
         }
-        if let Some(here) = inventory.here {
-            rest.annexes.push(Arc::new(here.door));
-            rest.admissions.push(here.admit);
+        if let Some(door) = inventory.here {
+            rest.admissions.push(Arc::new(door.admit()));
+            rest.annexes.push(Arc::new(door));
         }
         // Where nobody lends there is nobody to ask.
         let lenders = members.as_ref().filter(|_| config.only.has_workers());

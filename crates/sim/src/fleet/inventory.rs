@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use concert_api::audit::Audit;
 use concert_api::auth::{Gate, Keys};
-use concert_api::inventory::{self, Admit, Door, Minter, Minting, Wanted};
+use concert_api::inventory::{self, Door, Minter, Minting, Wanted};
 use concert_api::kube::{Api, Limits};
 use concert_api::rest::{self, Ids, Node};
 use concert_engine::workers::Claimed;
@@ -55,7 +55,7 @@ impl Inventory {
             store: store.clone(),
             gate: gate.clone(),
             clock: clock.clone(),
-            keys: keys.clone(),
+            keys,
             audit: audit.clone(),
         });
         let minter = door.minter("");
@@ -65,8 +65,8 @@ impl Inventory {
             node: Node { id: "sim".into(), hostname: "sim".into(), pid: 1, started_at },
             company: None,
             webhooks: Arc::new(()),
+            admissions: vec![Arc::new(door.admit())],
             annexes: vec![Arc::new(door)],
-            admissions: vec![Arc::new(Admit::new(store.clone(), clock.clone(), keys))],
         };
         let (extensions, limits) = (Arc::new(()), Limits::default());
         let parts = concert_api::kube::Parts { store, gate, clock, chance, extensions, audit, limits };

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use concert_api::audit::Audit;
 use concert_api::auth::{Gate, Keys};
-use concert_api::inventory::{self, Admit, Door};
+use concert_api::inventory::{self, Door};
 use concert_engine::{OnExit, Tasks};
 use concert_model::Object;
 use concert_store::{By, Clock, Local, Part};
 use serde_json::json;
 use tracing::{info, warn};
 
-use super::{Here, Inventory};
+use super::Inventory;
 use crate::serve::error::Error;
 
 /// How often Secrets are looked for that no section points at.
@@ -35,9 +35,8 @@ impl Inventory {
             keys: keys.clone(),
             audit: audit.clone(),
         });
-        let admit = Arc::new(Admit::new(store.clone(), clock.clone(), keys.clone()));
         let minter = door.minter(address);
-        Self { store: Arc::new(store.clone()), minting: Arc::new(minter), here: Some(Here { door, admit }) }
+        Self { store: Arc::new(store.clone()), minting: Arc::new(minter), here: Some(door) }
     }
 }
 

@@ -8,7 +8,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use concert_api::inventory::{Admit, Door, Minting};
+use concert_api::inventory::{Door, Minting};
 use concert_store::Store;
 
 pub(super) use here::{prepare, sweep};
@@ -22,12 +22,5 @@ pub(super) struct Inventory {
     /// Who makes the tokens that reconcilers get with their work, and knows where they are good.
     pub minting: Arc<dyn Minting>,
     /// Its routes and rules; none if it is elsewhere.
-    pub here: Option<Here>,
-}
-
-/// What there is of an inventory in this process.
-#[derive(Clone)]
-pub(super) struct Here {
-    pub door: Door,
-    pub admit: Arc<Admit>,
+    pub here: Option<Door>,
 }
