@@ -154,12 +154,26 @@ async fn unknown_fields_of_every_sort_of_change_are_treated_alike() {
     let mut whole = stage.create("a").await;
     whole["spec"]["weight"] = json!(1);
     let operations = json!([{"op": "add", "path": "/spec/weight", "value": 1}]);
-    let (widget, map) = (format!("{WIDGETS}/a"), format!("{maps}/c"));
+    let accounts = "/api/v1/namespaces/default/serviceaccounts";
+    let keys = json!([{"name": "k"}]);
+    let account = json!({"metadata": {"name": "s"}, "secrets": keys, "imagePullSecrets": keys});
+    stage.post(accounts, &account).await.expect(201);
+    let (widget, map, account) = (format!("{WIDGETS}/a"), format!("{maps}/c"), format!("{accounts}/s"));
+    let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com/status";
+    let strategic = "strategic-merge-patch+json";
+    let odd_secret = json!({"secrets": [{"name": "k", "nmae": "x"}]});
+    let odd_image_secret = json!({"imagePullSecrets": [{"name": "k", "namespace": "x"}]});
+    let odd_phase = json!({"status": {"phaes": "Active"}});
+    let odd_versions = json!({"status": {"storedVersion": "v1"}});
     for (method, path, kind, body, field) in [
         ("PUT", widget.as_str(), "json", whole, "spec.weight"),
         ("PATCH", widget.as_str(), "merge-patch+json", json!({"spec": {"weight": 1}}), "spec.weight"),
         ("PATCH", widget.as_str(), "json-patch+json", operations, "spec.weight"),
-        ("PATCH", map.as_str(), "strategic-merge-patch+json", json!({"daat": {"k": "2"}}), "daat"),
+        ("PATCH", map.as_str(), strategic, json!({"daat": {"k": "2"}}), "daat"),
+        ("PATCH", account.as_str(), strategic, odd_secret, "secrets[0].nmae"),
+        ("PATCH", account.as_str(), "merge-patch+json", odd_image_secret, "imagePullSecrets[0].namespace"),
+        ("PATCH", "/api/v1/namespaces/default/status", strategic, odd_phase, "status.phaes"),
+        ("PATCH", definition, "merge-patch+json", odd_versions, "status.storedVersion"),
     ] {
         let kind = format!("application/{kind}");
         let headers = [("content-type", kind.as_str())];

@@ -1,7 +1,7 @@
 //! Kinds that definitions make.
 
-use concert_model::condition::{self, Status};
-use concert_model::{GroupKind, Object, ObjectKey};
+use concert_model::condition::{self, Condition, Status};
+use concert_model::{FieldSelector, GroupKind, Object, ObjectKey};
 use serde_json::{Value, json};
 
 use crate::conformance::expect::refused;
@@ -21,6 +21,21 @@ async fn fields_refused(subject: &Subject, change: impl FnOnce(&mut Value)) -> V
     let fields = invalid_fields(subject.store.create(object, &By::actor("suite")).await);
     refused!(subject.store.get(&key).await, Error::NotFound { .. });
     fields
+}
+
+/// Creates a definition and waits for whether its names are accepted, which takes a real server a moment.
+async fn created_and_judged(subject: &Subject, definition: Object) -> Condition {
+    let created = subject.store.create(definition, &By::actor("suite")).await.unwrap();
+    let name = FieldSelector::field("metadata.name", &created.key().name);
+    let query = Query::all(definitions()).with_fields(name);
+    let mut events = subject.store.watch(&query, None).await.unwrap();
+    loop {
+        let event = next(&mut events).await;
+        let status = event.object().map(|object| object.decode().status().clone()).unwrap_or_default();
+        if let Some(accepted) = condition::find(&status, "NamesAccepted") {
+            return accepted;
+        }
+    }
 }
 
 /// `kind` tells how a kind is served.
@@ -181,17 +196,7 @@ pub async fn of_a_kind_that_is_taken_are_not_accepted(subject: &Subject) {
         spec["names"]["singular"] = json!("twin");
     });
     let twin = twin.object(&widgets.kind.group, "x");
-    let twin = subject.store.create(twin, &By::actor("suite")).await.unwrap().key().clone();
-    let name = concert_model::FieldSelector::field("metadata.name", &twin.name);
-    let query = Query::all(definitions()).with_fields(name);
-    let mut events = subject.store.watch(&query, None).await.unwrap();
-    let accepted = loop {
-        let event = next(&mut events).await;
-        let status = event.object().map(|object| object.decode().status().clone()).unwrap_or_default();
-        if let Some(accepted) = condition::find(&status, "NamesAccepted") {
-            break accepted;
-        }
-    };
+    let accepted = created_and_judged(subject, twin).await;
     assert_eq!(accepted.status, Status::False);
     widgets.create("a", json!({"n": 1})).await;
     assert_eq!(&*subject.store.kind(&widgets.kind).await.unwrap().plural, "widgets");
@@ -229,16 +234,6 @@ pub async fn of_a_short_name_that_is_taken_are_not_accepted(subject: &Subject) {
             "singular": "gadget", "shortNames": ["g", "wd"]});
     });
     let other = other.object(&widgets.kind.group, "x");
-    let other = subject.store.create(other, &By::actor("suite")).await.unwrap().key().clone();
-    let name = concert_model::FieldSelector::field("metadata.name", &other.name);
-    let query = Query::all(definitions()).with_fields(name);
-    let mut events = subject.store.watch(&query, None).await.unwrap();
-    let accepted = loop {
-        let event = next(&mut events).await;
-        let status = event.object().map(|object| object.decode().status().clone()).unwrap_or_default();
-        if let Some(accepted) = condition::find(&status, "NamesAccepted") {
-            break accepted;
-        }
-    };
+    let accepted = created_and_judged(subject, other).await;
     assert_eq!((accepted.status, accepted.reason.as_str()), (Status::False, "ShortNamesConflict"));
 }

@@ -327,6 +327,8 @@ macro_rules! core_suite {
                     fields_are_warned_about_when_asked,
                     fields_are_refused_when_asked,
                     fields_inside_built_in_kinds_are_refused_when_asked,
+                    fields_inside_service_accounts_are_pruned_and_named,
+                    fields_inside_built_in_statuses_are_refused_when_asked,
                     fields_of_whole_definitions_are_not_refused,
                     fields_that_are_known_are_not_refused,
                     fields_of_patches_are_refused_when_asked,

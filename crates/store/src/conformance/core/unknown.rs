@@ -1,6 +1,6 @@
 //! Fields that no schema knows, and what a caller can ask to become of them.
 
-use concert_model::{GroupKind, Object, Patch};
+use concert_model::{GroupKind, Object, ObjectKey, Patch};
 use serde_json::json;
 
 use crate::conformance::expect::refused;
@@ -15,10 +15,16 @@ fn refusing() -> By {
 
 fn unknown<T>(result: Result<T>) -> Vec<String> {
     match result {
-        Err(Error::Unknown { fields, .. }) => fields.iter().map(ToString::to_string).collect(),
+        Err(Error::Unknown { fields, .. }) => sorted(fields.iter().map(ToString::to_string).collect()),
         Err(error) => panic!("refused for another reason: {error}"),
         Ok(_) => panic!("not refused"),
     }
+}
+
+/// No order of several is promised.
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names
 }
 
 /// They are dropped without a word unless the caller asks for more.
@@ -66,8 +72,7 @@ pub async fn fields_inside_built_in_kinds_are_refused_when_asked(subject: &Subje
     });
     let definition = definition.object(&group, "x");
     let key = definition.key().unwrap();
-    let mut fields = unknown(subject.store.create(definition, &refusing()).await);
-    fields.sort();
+    let fields = unknown(subject.store.create(definition, &refusing()).await);
     assert_eq!(fields, ["spec.names.shortName", "spec.versions[0].printerColumns"]);
     refused!(subject.store.get(&key).await, Error::NotFound { .. });
     let space = subject.namespace().await;
@@ -80,6 +85,45 @@ pub async fn fields_inside_built_in_kinds_are_refused_when_asked(subject: &Subje
     role.set("aggregationRule", json!({"clusterRoleSelectors": [{"matchLables": {"a": "b"}}]}));
     let fields = unknown(subject.store.create(role, &refusing()).await);
     assert_eq!(fields, ["aggregationRule.clusterRoleSelectors[0].matchLables"]);
+}
+
+/// The references of a ServiceAccount have fields of their own: those to secrets of images only a name.
+pub async fn fields_inside_service_accounts_are_pruned_and_named(subject: &Subject) {
+    let kind = GroupKind::new("", "ServiceAccount").at_version("v1");
+    let mut account = Object::new(&kind, &subject.namespace().await, "a");
+    account.set("secrets", json!([{"name": "key", "nmae": "c"}]));
+    account.set("imagePullSecrets", json!([{"name": "key", "namespace": "b"}]));
+    let fields = unknown(subject.store.create(account.clone(), &refusing()).await);
+    assert_eq!(fields, ["imagePullSecrets[0].namespace", "secrets[0].nmae"]);
+    let by = By::actor("suite").with_unknown(UnknownFields::Warn).warning(&Warnings::collect());
+    let stored = subject.store.create(account, &by).await.unwrap().decode();
+    let warnings = sorted(by.warnings.take());
+    assert_eq!(
+        warnings,
+        ["unknown field \"imagePullSecrets[0].namespace\"", "unknown field \"secrets[0].nmae\""]
+    );
+    assert_eq!(*stored.get("secrets"), json!([{"name": "key"}]));
+    assert_eq!(*stored.get("imagePullSecrets"), json!([{"name": "key"}]));
+}
+
+/// The statuses of built-in kinds are as closed as the rest of them.
+pub async fn fields_inside_built_in_statuses_are_refused_when_asked(subject: &Subject) {
+    let odd = json!([{"type": "Odd", "status": "True", "raeson": "Typed"}]);
+    let key = ObjectKey::cluster(GroupKind::new("", "Namespace"), subject.namespace().await);
+    let mut namespace = subject.store.get(&key).await.unwrap().decode();
+    namespace.set("status", json!({"phase": "Active", "phaes": "Active", "conditions": odd}));
+    let fields = unknown(subject.store.update_status(namespace, &refusing()).await);
+    assert_eq!(fields, ["status.conditions[0].raeson", "status.phaes"]);
+    let widgets = subject.widgets().await;
+    let mut definition = subject.store.get(&widgets.definition).await.unwrap().decode();
+    definition.set(
+        "status",
+        json!({"acceptedNames": {"plural": "widgets", "kind": "Widget", "shortName": "w"},
+            "conditions": odd, "storedVersions": ["v1"], "storedVersion": "v1"}),
+    );
+    let fields = unknown(subject.store.update_status(definition, &refusing()).await);
+    let expected = ["status.acceptedNames.shortName", "status.conditions[0].raeson", "status.storedVersion"];
+    assert_eq!(fields, expected);
 }
 
 /// All that a definition may say is known.

@@ -4,7 +4,7 @@ use concert_model::metadata::NameRule;
 use concert_model::{GroupKind, Object};
 use serde_json::{Value, json};
 
-use super::{Told, moment, plain};
+use super::{Told, conditions, moment, plain};
 use crate::kind::Kind;
 
 const NAMESPACE: &str = "Namespace";
@@ -19,10 +19,6 @@ pub(in crate::local) fn namespace_kind() -> GroupKind {
 
 pub(super) fn all() -> Vec<Told> {
     vec![namespace(), secret(), config_map(), event(), service_account(), lease()]
-}
-
-fn free() -> Value {
-    json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
 fn text_map() -> Value {
@@ -48,10 +44,12 @@ fn namespace() -> Told {
     };
     let finalizers = super::texts();
     let spec = json!({"type": "object", "properties": {"finalizers": finalizers}});
+    let status = json!({"type": "object",
+        "properties": {"phase": {"type": "string"}, "conditions": conditions()}});
     Told {
         short_names: &["ns"],
         columns: &[("Status", "string", ".status.phase", 0), AGE],
-        ..Told::new(kind, json!({"spec": spec, "status": free()}))
+        ..Told::new(kind, json!({"spec": spec, "status": status}))
     }
 }
 
@@ -109,13 +107,14 @@ fn event() -> Told {
 }
 
 fn service_account() -> Told {
-    let named = |list_type: &str| {
-        json!({"type": "array", "x-kubernetes-list-type": list_type, "x-kubernetes-list-map-keys": ["name"],
-            "items": {"type": "object", "required": ["name"], "x-kubernetes-preserve-unknown-fields": true,
-                "properties": {"name": {"type": "string"}}}})
-    };
+    let mut secret = reference();
+    secret["required"] = json!(["name"]);
+    let secrets = json!({"type": "array", "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["name"], "items": secret});
+    let image_secret = json!({"type": "object", "x-kubernetes-map-type": "atomic",
+        "properties": {"name": {"type": "string"}}});
     let flag = json!({"type": "boolean"});
-    let fields = json!({"secrets": named("map"), "imagePullSecrets": named("map"),
+    let fields = json!({"secrets": secrets, "imagePullSecrets": {"type": "array", "items": image_secret},
         "automountServiceAccountToken": flag});
     let kind = plain("", "v1", "ServiceAccount", "serviceaccounts");
     Told { short_names: &["sa"], ..Told::new(kind, fields) }

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Told, plain, texts};
+use super::{Told, conditions, plain, texts};
 use crate::kind::Kind;
 use crate::local::definition::{DEFINITION_GROUP, DEFINITION_KIND};
 
@@ -20,7 +20,7 @@ pub(super) fn told() -> Told {
         short_names: &["crd", "crds"],
         categories: &["api-extensions"],
         columns: &[("Created At", "string", ".metadata.creationTimestamp", 0)],
-        ..Told::new(kind, json!({"spec": spec(), "status": open()}))
+        ..Told::new(kind, json!({"spec": spec(), "status": status()}))
     }
 }
 
@@ -49,14 +49,24 @@ fn records(properties: &Value) -> Value {
 }
 
 fn spec() -> Value {
-    let names = json!({
-        "plural": text(), "singular": text(), "kind": text(), "listKind": text(), "shortNames": texts(),
-        "categories": texts(),
-    });
     record(&json!({
-        "group": text(), "scope": text(), "names": record(&names), "versions": versions(),
+        "group": text(), "scope": text(), "names": names(), "versions": versions(),
         "conversion": conversion(), "preserveUnknownFields": flag(),
     }))
+}
+
+fn names() -> Value {
+    record(&json!({
+        "plural": text(), "singular": text(), "kind": text(), "listKind": text(), "shortNames": texts(),
+        "categories": texts(),
+    }))
+}
+
+/// Generators of manifests write its lists as null.
+fn status() -> Value {
+    let mut stored = texts();
+    stored["nullable"] = json!(true);
+    record(&json!({"conditions": conditions(), "acceptedNames": names(), "storedVersions": stored}))
 }
 
 fn versions() -> Value {

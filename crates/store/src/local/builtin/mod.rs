@@ -92,6 +92,16 @@ fn moment() -> Value {
     json!({"type": "string", "format": "date-time", "nullable": true})
 }
 
+/// Conditions of the kinds that Kubernetes has too: one of each type.
+fn conditions() -> Value {
+    let text = json!({"type": "string"});
+    let condition = json!({"type": "object", "required": ["type"], "properties": {
+        "type": text, "status": text, "reason": text, "message": text, "lastTransitionTime": moment(),
+    }});
+    json!({"type": "array", "nullable": true, "x-kubernetes-list-type": "map",
+        "x-kubernetes-list-map-keys": ["type"], "items": condition})
+}
+
 /// What a built-in kind does to an object before its schema sees it.
 pub(super) fn normalise(kind: &GroupKind, object: &mut Object) -> Vec<FieldError> {
     match (&*kind.group, &*kind.kind) {
