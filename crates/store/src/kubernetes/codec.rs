@@ -38,7 +38,11 @@ fn encode(resource: &Resource, bytes: &[u8], otherwise: Option<ResourceVersion>)
         }
     }
     let object = Object::from_value(tree).map_err(|e| damaged(e.to_string()))?;
-    let key = object.key().map_err(|e| damaged(e.to_string()))?;
+    let mut key = object.key().map_err(|e| damaged(e.to_string()))?;
+    if key.kind == resource.kind.group_kind {
+        // The same names for all, and not one of its own for each.
+        key.kind = resource.kind.group_kind.clone();
+    }
     let (Some(uid), Some(version)) = (object.uid(), object.resource_version().or(otherwise)) else {
         return Err(damaged(format!("{key} has no uid or no resource version")));
     };

@@ -9,10 +9,11 @@ use super::Order;
 use super::overlay::{Newer, Overlay};
 use crate::contract::Event;
 
-/// Changes kept for watches that are a little behind.
-const CHANGES_MAX: usize = 8_192;
+/// Changes kept for watches that are a little behind. Those that are further behind list again, from here and
+/// not from the server, so that keeping more is not worth its memory.
+const CHANGES_MAX: usize = 2_048;
 /// Bytes of objects kept for them, whatever their number.
-const CHANGES_BYTES_MAX: usize = 8 * 1024 * 1024;
+const CHANGES_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// What the cache says about a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
