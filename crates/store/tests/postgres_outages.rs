@@ -1,4 +1,5 @@
-//! PostgreSQL restarted ten times, and its connections cut ten times, while three replicas write and watch.
+//! PostgreSQL restarted ten times, its connections cut ten times, and its primary lost, while three replicas
+//! write and watch.
 //!
 //! Afterwards every acknowledged write is there once, and no watcher of any replica has missed a revision.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed, and the panic says where")]
@@ -8,6 +9,7 @@ mod database;
 use std::sync::Arc;
 
 use concert_store::{By, Error, Store as _};
+use concert_testbed::Postgres;
 use database::traffic::Traffic;
 use database::{connect, key, keyring, map, open};
 
@@ -19,7 +21,7 @@ const BETWEEN: usize = 60;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_write_is_lost_and_no_watcher_has_a_gap() {
-    let Some(server) = concert_testbed::Postgres::start(&[]).unwrap() else { return };
+    let Some(server) = Postgres::start(&[]).unwrap() else { return };
     let (url, keyring) = (server.fresh_url(), keyring());
     let server = Arc::new(server);
     let mut traffic = Traffic::start((0..REPLICAS).map(|_| open(&url, &keyring)).collect()).await;
@@ -38,7 +40,7 @@ async fn no_write_is_lost_and_no_watcher_has_a_gap() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_standby_is_refused_until_it_is_promoted() {
-    let Some(server) = concert_testbed::Postgres::start(&[]).unwrap() else { return };
+    let Some(server) = Postgres::start(&[]).unwrap() else { return };
     let (url, by) = (server.fresh_url(), By::actor("test"));
     let store = open(&url, &keyring());
     store.create(map("a", "1"), &by).await.unwrap();
@@ -53,4 +55,32 @@ async fn a_standby_is_refused_until_it_is_promoted() {
     server.sql("postgres", "SELECT pg_promote()").unwrap();
     store.create(map("b", "2"), &by).await.unwrap();
     assert_eq!(store.get(&key("a")).await.unwrap().key(), &key("a"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_that_takes_over_has_all_that_was_acknowledged() {
+    // What the standby does not have is not acknowledged.
+    let Some(first) = Postgres::start(&["synchronous_standby_names=*"]).unwrap() else { return };
+    let second = first.standby(&[]).unwrap();
+    let keyring = keyring();
+    let url = first.fresh_url();
+    let at = |server: &Postgres| format!("127.0.0.1:{}", server.port());
+    // Whichever is named first, the one that takes writes is found.
+    let forth = url.replace(&at(&first), &format!("{},{}", at(&first), at(&second)));
+    let back = url.replace(&at(&first), &format!("{},{}", at(&second), at(&first)));
+    let addresses = [&forth, &back, &forth];
+    let mut traffic = Traffic::start(addresses.map(|it| open(it, &keyring)).into()).await;
+    traffic.acknowledge(BETWEEN).await;
+    let take_over = move || first.stop().and_then(|()| second.promote()).map(|()| (first, second));
+    let (_first, second) = tokio::task::spawn_blocking(take_over).await.unwrap().unwrap();
+    for address in [&forth, &back] {
+        let store = open(address, &keyring);
+        let name = format!("late-{}", store.newest().await.unwrap());
+        store.create(map(&name, &name), &By::actor("test")).await.unwrap();
+    }
+    traffic.acknowledge(BETWEEN).await;
+    let story = traffic.end().await;
+    let late = story.iter().filter(|it| it.name.starts_with("late-")).count();
+    assert_eq!(late, 2, "they are in the story like all others");
+    assert_eq!(second.sql("postgres", "SELECT pg_is_in_recovery()").unwrap(), "f");
 }

@@ -8,9 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concert_store::backend::postgres::{Address, Options, Trouble};
-use concert_store::{By, Chance, Config, Error, Local, Store, SystemClock};
+use concert_store::seal::Keyring;
+use concert_store::{
+    By, Chance, Config, Error, Event, Events, Local, PageRequest, Query, Store, SystemClock,
+};
 use concert_testbed::Postgres;
-use database::{connect, key, keyring, map, open};
+use database::{Written, connect, key, keyring, map, maps, open};
+use tokio::task::JoinSet;
 
 /// The refusal, after a look that it says nothing secret and ends with something to try.
 fn refusal(url: &str) -> Trouble {
@@ -25,6 +29,14 @@ fn refusal(url: &str) -> Trouble {
 fn role(server: &Postgres, name: &str, more: &str) -> String {
     server.sql("postgres", &format!("CREATE ROLE {name} LOGIN PASSWORD 'pw-secret'; {more}")).unwrap();
     format!("postgres://{name}:pw-secret@127.0.0.1:{}/postgres?schema=of_{name}", server.port())
+}
+
+/// A store that tries again for so long, and whose statements may take so long.
+fn bounded(url: &str, keyring: &Keyring, patience: Duration, statement_limit: Duration) -> Local {
+    let (clock, chance) = (Arc::new(SystemClock::new()), Chance::from_system());
+    let options = Options { patience, statement_limit, ..Options::new(clock.clone(), chance.fork()) };
+    let backend = concert_store::backend::Postgres::open(&Address::parse(url).unwrap(), options).unwrap();
+    Local::open(Arc::new(backend), Config::new(clock, chance).sealed(keyring.clone())).unwrap()
 }
 
 #[test]
@@ -78,11 +90,8 @@ fn what_is_advised_gives_the_right_that_is_missing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_server_ended_is_not_taken_for_a_broken_connection() {
     let Some(server) = Postgres::shared() else { return };
-    let (clock, chance) = (Arc::new(SystemClock::new()), Chance::from_system());
-    let options = Options { patience: Duration::ZERO, ..Options::new(clock.clone(), chance.fork()) };
-    let address = Address::parse(&format!("{}?schema=slow", server.url("postgres"))).unwrap();
-    let backend = concert_store::backend::Postgres::open(&address, options).unwrap();
-    let store = Local::open(Arc::new(backend), Config::new(clock, chance).sealed(keyring())).unwrap();
+    let url = format!("{}?schema=slow", server.url("postgres"));
+    let store = bounded(&url, &keyring(), Duration::ZERO, Duration::from_secs(30));
     let by = By::actor("test");
     store.create(map("a", "1"), &by).await.unwrap();
     server
@@ -97,6 +106,44 @@ async fn what_the_server_ended_is_not_taken_for_a_broken_connection() {
     assert!(why.to_string().contains("gave up"), "{why}");
     server.sql("postgres", "DROP TRIGGER fail ON slow.bodies").unwrap();
     store.create(map("b", "1"), &by).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_that_waits_too_long_for_a_lock_is_ended_and_not_done() {
+    let Some(server) = Postgres::start(&[]).unwrap() else { return };
+    // Ours is the limit that counts, and not that of the role.
+    let limits = "ALTER ROLE waiting SET statement_timeout = '1s'; \
+                  CREATE SCHEMA of_waiting AUTHORIZATION waiting";
+    let (url, keyring, by) = (role(&server, "waiting", limits), keyring(), By::actor("test"));
+    let limit = Duration::from_secs(3);
+    let hasty = bounded(&url, &keyring, Duration::ZERO, limit);
+    let patient = bounded(&url, &keyring, Duration::from_secs(600), limit);
+    hasty.create(map("a", "1"), &by).await.unwrap();
+    let held = server.session("postgres", "LOCK TABLE of_waiting.bodies IN SHARE MODE").unwrap();
+
+    let refused = hasty.create(map("b", "1"), &by).await.unwrap_err();
+    assert!(refused.is_transient(), "{refused}");
+    let Error::Unavailable(why) = refused else { panic!("it is not for ever") };
+    for part in ["gave up", "hint: look for long transactions", "statement timeout", "SQLSTATE 57014"] {
+        assert!(why.to_string().contains(part), "{part:?} is not in {why}");
+    }
+    assert_eq!(hasty.get(&key("a")).await.unwrap().key(), &key("a"));
+
+    // Who may try for longer is ended as often as it takes, and writes once.
+    let mut waiting = JoinSet::new();
+    let store = patient.clone();
+    waiting.spawn(async move { store.create(map("c", "1"), &By::actor("test")).await });
+    let ended = |log: &str| log.matches("canceling statement due to statement timeout").count();
+    while ended(&server.log().unwrap()) < 2 {
+        assert!(waiting.try_join_next().is_none(), "nobody can write there");
+        server.sql("postgres", "SELECT 1").unwrap();
+    }
+    drop(held);
+    waiting.join_next().await.unwrap().unwrap().unwrap();
+    assert_eq!(patient.history(&key("c"), None, 10).await.unwrap().len(), 1);
+    // What was refused was not done.
+    hasty.create(map("b", "2"), &by).await.unwrap();
+    patient.verify().await.unwrap();
 }
 
 #[test]
@@ -170,6 +217,66 @@ async fn a_full_disk_fails_writes_only_and_passes() {
     assert_eq!(store.get(&key("a")).await.unwrap().key(), &key("a"));
     server.sql("postgres", "DROP TRIGGER fail ON filling.bodies").unwrap();
     store.create(map("b", "1"), &by).await.unwrap();
+}
+
+/// Room for a few hundred large objects.
+const DISK_BYTES: u64 = 16 * 1024 * 1024;
+
+fn large(name: &str) -> concert_model::Object {
+    map(name, &"x".repeat(50_000))
+}
+
+async fn next(events: &mut Events) -> Event {
+    loop {
+        match events.next().await.unwrap().unwrap() {
+            Event::Bookmark { .. } => {}
+            event => return event,
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_disk_without_room_fails_writes_only_until_there_is_some() {
+    // Nobody else makes room.
+    let server = Postgres::start_with_disk_of(DISK_BYTES, &["autovacuum=off"]).unwrap();
+    let Some(server) = server else { return };
+    let (url, keyring, by) = (server.fresh_url(), keyring(), By::actor("test"));
+    let stores = [open(&url, &keyring), open(&url, &keyring)];
+    let (query, page) = (Query::all(maps()), PageRequest::whole());
+    let start = stores[0].newest().await.unwrap();
+    let mut events = stores[1].watch(&query, Some(&start.into())).await.unwrap();
+    let mut stored = Vec::new();
+    loop {
+        let number = stored.len();
+        assert!(number < 10_000, "the disk does not end");
+        match stores[number % 2].create(large(&format!("m{number:04}")), &by).await {
+            Ok(object) => {
+                assert_eq!(next(&mut events).await.object(), Some(&object));
+                stored.push(object);
+            }
+            Err(Error::Full) => break,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(stored.len() > 100, "only {}", stored.len());
+    let log = server.log().unwrap();
+    assert!(log.contains("could not extend file"), "the server itself has said so: {log}");
+    let newest = stores[0].newest().await.unwrap();
+    for store in &stores {
+        assert!(matches!(store.create(large("more"), &by).await, Err(Error::Full)));
+        assert_eq!(store.list(&query, &page).await.unwrap().items, stored);
+        assert_eq!(store.get(stored[0].key()).await.unwrap(), stored[0]);
+        assert_eq!(store.newest().await.unwrap(), newest);
+    }
+
+    server.resize_disk(4 * DISK_BYTES).unwrap();
+    let more = stores[0].create(large("more"), &by).await.unwrap();
+    assert_eq!(Written::of(&more).revision, newest.0 + 1);
+    assert_eq!(next(&mut events).await.object(), Some(&more));
+    stored.push(more);
+    let again = open(&url, &keyring);
+    assert_eq!(again.list(&query, &page).await.unwrap().items, stored);
+    again.verify().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,5 @@
 //! A real Kubernetes for tests: etcd and kube-apiserver on loopback, in a directory of their own; a real
-//! PostgreSQL; and a network that can be cut.
+//! PostgreSQL; an authority for certificates; and a network that can be cut.
 //!
 //! ```no_run
 //! let Some(cluster) = concert_testbed::Cluster::shared() else { return };
@@ -10,6 +10,7 @@
 //! with, there is no cluster and tests return early; on CI that is a failure.
 #![warn(missing_docs)]
 
+mod authority;
 mod certificates;
 mod cluster;
 pub mod hold;
@@ -18,7 +19,8 @@ mod postgres;
 mod programs;
 mod wait;
 
+pub use authority::{Authority, Pair};
 pub use cluster::{Cluster, Options};
 pub use network::Network;
-pub use postgres::Postgres;
+pub use postgres::{Postgres, Session};
 pub use programs::{example, helm, kubectl, program, workspace};

@@ -35,7 +35,7 @@ const RULES: &[Rule] = &[
     only("model", &[]),
     only("schema", &["model"]),
     Rule { tests_use: &["testbed"], ..only("store", &["model", "schema"]) },
-    only("provider", &["model"]),
+    Rule { tests_use: &["testbed"], ..only("provider", &["model"]) },
     // Authors of component reconcilers have nothing of the server in their programs.
     only("worker", &["model"]),
     only("engine", &["model", "store"]),
@@ -44,7 +44,10 @@ const RULES: &[Rule] = &[
         ..only("controllers", &["model", "schema", "store", "engine", "provider"])
     },
     only("api", &["model", "schema", "store", "engine"]),
-    only("server", &["model", "schema", "store", "provider", "engine", "controllers", "api"]),
+    Rule {
+        tests_use: &["testbed"],
+        ..only("server", &["model", "schema", "store", "provider", "engine", "controllers", "api"])
+    },
     // The provider for its demonstration.
     Rule {
         tests_use: &["testbed", "store"],

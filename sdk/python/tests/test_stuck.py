@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import signal
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,36 @@ class Plain(Crashing):
         return ReconcileResult(True)
 
 
+@contextlib.asynccontextmanager
+async def supervised(plugin: Plain, ctx: ReconcilerContext, worker: Worker) -> AsyncIterator[None]:
+    """A supervisor whose plugin hangs, until it is stopped."""
+    it = Supervisor(ctx.shutdown_event)
+    await it.start(plugin, ctx, worker)
+    try:
+        await asyncio.wait_for(plugin.hangs.wait(), 10)
+        yield
+    finally:
+        ctx.shutdown_event.set()
+        await it.stop()
+
+
+@pytest.fixture
+def start_with(speaker: Speaker, tmp_path: Path, start_host: StartHost) -> StartHost:
+    """Starts a host that has this plugin and leases of so many seconds."""
+
+    async def start(plugin: str, lease_seconds: int) -> asyncio.subprocess.Process:
+        install(tmp_path, dns_record=plugin)
+        return await start_host(
+            LOG,
+            CONCERT_URL=speaker.url,
+            PYTHONPATH=search_path(tmp_path),
+            CONCERT_LEASE_SECONDS=str(lease_seconds),
+            ENABLED_ACTION_PLUGINS="none",
+        )
+
+    return start
+
+
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "GRACE_SECONDS", 0.2)
@@ -67,38 +98,30 @@ async def test_a_loop_that_hangs_in_a_resource_it_lost_is_started_again(
     caplog: pytest.LogCaptureFixture,
     returns: bool,
 ) -> None:
-    it = Supervisor(ctx.shutdown_event)
     plugin = Plain(returns)
     speaker.offer(resource(1), resource(2))
-    await it.start(plugin, ctx, worker)
-    await asyncio.wait_for(plugin.hangs.wait(), 10)
-    speaker.take_away(1)
-    await until(lambda: speaker.results(2))
-    assert plugin.starts == 2
-    assert "it hung in record-1 (1), whose lease had ended" in caplog.text
-    assert speaker.results(1) == []
-    ctx.shutdown_event.set()
-    await it.stop()
+    async with supervised(plugin, ctx, worker):
+        speaker.take_away(1)
+        await until(lambda: speaker.results(2))
+        assert plugin.starts == 2
+        assert "it hung in record-1 (1), whose lease had ended" in caplog.text
+        assert speaker.results(1) == []
 
 
 async def test_a_loop_that_asks_again_in_time_is_left_alone(
     ctx: ReconcilerContext, worker: Worker, speaker: Speaker, until: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(guard, "GRACE_SECONDS", 0.5)
-    it = Supervisor(ctx.shutdown_event)
     plugin = Plain()
     speaker.offer(resource(1))
-    await it.start(plugin, ctx, worker)
-    await asyncio.wait_for(plugin.hangs.wait(), 10)
-    speaker.take_away(1)
-    await until(lambda: worker.leases.why_lost(1))
-    plugin.may_go_on.set()
-    # Its result is refused, and it crashes by that: a crash of its own, and not for hanging.
-    await until(lambda: plugin.starts == 2)
-    speaker.offer(resource(2))
-    await until(lambda: speaker.results(2))
-    ctx.shutdown_event.set()
-    await it.stop()
+    async with supervised(plugin, ctx, worker):
+        speaker.take_away(1)
+        await until(lambda: worker.leases.why_lost(1))
+        plugin.may_go_on.set()
+        # Its result is refused, and it crashes by that: a crash of its own, and not for hanging.
+        await until(lambda: plugin.starts == 2)
+        speaker.offer(resource(2))
+        await until(lambda: speaker.results(2))
 
 
 async def test_a_loop_whose_tasks_still_work_is_left_alone(
@@ -131,19 +154,16 @@ async def test_a_loop_whose_tasks_still_work_is_left_alone(
         return looks[-1]
 
     worker.leases.are_worked_on_for = look  # type: ignore[method-assign]
-    it = Supervisor(ctx.shutdown_event)
     plugin = Gathering()
     speaker.offer(resource(1), resource(2))
-    await it.start(plugin, ctx, worker)
-    await asyncio.wait_for(asyncio.gather(plugin.hangs.wait(), works.wait()), 10)
-    speaker.take_away(1)
-    await until(lambda: len(looks) >= 2)
-    assert all(looks)
-    done.set()
-    await until(lambda: speaker.results(2))
-    assert plugin.starts == 1
-    ctx.shutdown_event.set()
-    await it.stop()
+    async with supervised(plugin, ctx, worker):
+        await asyncio.wait_for(works.wait(), 10)
+        speaker.take_away(1)
+        await until(lambda: len(looks) >= 2)
+        assert all(looks)
+        done.set()
+        await until(lambda: speaker.results(2))
+        assert plugin.starts == 1
 
 
 async def test_the_watchdog_ends_what_stands_still_and_nothing_else() -> None:
@@ -156,18 +176,9 @@ async def test_the_watchdog_ends_what_stands_still_and_nothing_else() -> None:
     watchdog.stop()
 
 
-async def test_a_plugin_that_blocks_the_event_loop_ends_the_host(
-    speaker: Speaker, tmp_path: Path, start_host: StartHost
-) -> None:
-    install(tmp_path, dns_record="Blocking")
+async def test_a_plugin_that_blocks_the_event_loop_ends_the_host(speaker: Speaker, start_with: StartHost) -> None:
     speaker.offer(resource(1))
-    process = await start_host(
-        LOG,
-        CONCERT_URL=speaker.url,
-        PYTHONPATH=search_path(tmp_path),
-        CONCERT_LEASE_SECONDS="1",
-        ENABLED_ACTION_PLUGINS="none",
-    )
+    process = await start_with("Blocking", 1)
     _, raw = await asyncio.wait_for(process.communicate(), 60)
     assert process.returncode == EXIT_STUCK
     log = raw.decode()
@@ -175,17 +186,8 @@ async def test_a_plugin_that_blocks_the_event_loop_ends_the_host(
     assert "installed_plugins.py" in log, "it says where"
 
 
-async def test_a_host_that_was_frozen_is_not_blamed_for_it(
-    speaker: Speaker, tmp_path: Path, start_host: StartHost, until: Any
-) -> None:
-    install(tmp_path, dns_record="Dns")
-    process = await start_host(
-        LOG,
-        CONCERT_URL=speaker.url,
-        PYTHONPATH=search_path(tmp_path),
-        CONCERT_LEASE_SECONDS="5",
-        ENABLED_ACTION_PLUGINS="none",
-    )
+async def test_a_host_that_was_frozen_is_not_blamed_for_it(speaker: Speaker, start_with: StartHost, until: Any) -> None:
+    process = await start_with("Dns", 5)
     speaker.offer(resource(1))
     await until(lambda: speaker.results(1), 30)
     process.send_signal(signal.SIGSTOP)

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use concert_store::Chance;
 use serde_json::{Value, json};
 
-use crate::chance::Chance;
 use crate::process::{Provider, Reconciler};
 use crate::world::{World, bucket, eventually, eventually_within, is, list_of, message, pass};
 
@@ -26,7 +26,7 @@ const FLAGS: [&str; 4] = ["--poll-interval", "10s", "--log-level", "warn,concert
 fn create_and_kill(world: &World, provider: &Provider, objects: u64, made: u64) -> Reconciler {
     let manifests: Vec<Value> =
         (0..objects).map(|index| bucket(&format!("b{index}"), &Value::Null)).collect();
-    let mut chance = Chance::seeded(SEED);
+    let chance = Chance::seeded(SEED);
     let mut reconciler = Reconciler::start_for(world, provider, &FLAGS);
     std::thread::scope(|scope| {
         scope.spawn(|| world.create(&list_of(&manifests)));

@@ -9,13 +9,7 @@ use crate::world::{EXAMPLE, World, bucket, condition, eventually, external_name,
 fn an_orphan_stays_in_the_cloud_and_can_be_adopted_again() {
     let Some(world) = World::enter() else { return };
     let provider = Provider::start(&world, &[]);
-    world.define(&[
-        "exampleresources.yaml",
-        "example-providerconfigs.yaml",
-        "example-providerconfigusages.yaml",
-    ]);
-    world.apply(&json!({"apiVersion": EXAMPLE, "kind": "ProviderConfig", "metadata": {"name": "default"},
-        "spec": {"credentials": {"source": "None"}}}));
+    world.define_examples();
     let kind = Some((EXAMPLE, "ExampleResource"));
     let declared = config(&[("example", &provider.address, kind)]);
     let _reconciler = Reconciler::start(&world, &declared, &["--poll-interval", "1h"]);

@@ -11,13 +11,7 @@ use crate::world::{EXAMPLE, World};
 fn the_example_of_the_library_reconciles() {
     let Some(world) = World::enter() else { return };
     let provider = Provider::start(&world, &[]);
-    world.define(&[
-        "exampleresources.yaml",
-        "example-providerconfigs.yaml",
-        "example-providerconfigusages.yaml",
-    ]);
-    world.apply(&json!({"apiVersion": EXAMPLE, "kind": "ProviderConfig", "metadata": {"name": "default"},
-        "spec": {"credentials": {"source": "None"}}}));
+    world.define_examples();
     let mut command = Command::new(concert_testbed::example("managed").unwrap());
     command.arg(&provider.address).env("KUBECONFIG", world.kubeconfig());
     let _program = Process::start(&world, "example", &mut command);

@@ -3,7 +3,6 @@
 //! One cluster for all tests, one test at a time: there is one definition of each kind.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod chance;
 mod claims;
 mod claims_told;
 mod crashes;

@@ -191,6 +191,17 @@ impl World {
             "metadata": {"name": "default"}, "spec": {"credentials": {"source": "None"}}}));
     }
 
+    /// Defines ExampleResources with their configurations, and a default one.
+    pub fn define_examples(&self) {
+        self.define(&[
+            "exampleresources.yaml",
+            "example-providerconfigs.yaml",
+            "example-providerconfigusages.yaml",
+        ]);
+        self.apply(&json!({"apiVersion": EXAMPLE, "kind": "ProviderConfig", "metadata": {"name": "default"},
+            "spec": {"credentials": {"source": "None"}}}));
+    }
+
     pub fn apply(&self, manifest: &Value) {
         self.cluster.kubectl_with(&["apply", "-f", "-"], &manifest.to_string()).unwrap();
     }

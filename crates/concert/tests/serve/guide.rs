@@ -16,7 +16,7 @@ use crate::plane::Plane;
 const GUIDE: &str = include_str!("../../../../docs/guides/serve.md");
 
 /// The lines between fences that say `bash`.
-fn commands(guide: &str) -> Vec<String> {
+pub fn commands(guide: &str) -> Vec<String> {
     let blocks = guide.split("```bash\n").skip(1);
     blocks.map(|it| it.split("```").next().unwrap_or_default().to_owned()).collect()
 }

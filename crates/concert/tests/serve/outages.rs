@@ -215,7 +215,7 @@ fn a_full_disk_of_the_database_fails_writes_only_and_passes() {
     );
     server.sql("postgres", &fail).unwrap();
     let (code, text) = call(&plane.address, "POST", MAPS, &map("during")).unwrap();
-    assert!(code == 503 && text.contains("the disk is full"), "{code} {text}");
+    assert!(code == 503 && text.contains("the disk is full: make room"), "{code} {text}");
     assert_eq!(call(&plane.address, "GET", &format!("{MAPS}/before"), "").unwrap().0, 200);
     assert_eq!(call(&plane.address, "GET", &format!("{MAPS}/during"), "").unwrap().0, 404);
     server.sql("postgres", &format!("DROP TRIGGER fail ON {schema}.bodies")).unwrap();

@@ -1,47 +1,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rcgen::{BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
+use concert_testbed::Authority;
 use tempfile::TempDir;
 
 use super::stage::*;
 use crate::client::{self, Client, Endpoint};
 use crate::server::{Allow, Server};
 use crate::*;
-
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        Self { issuer: Issuer::new(params, key), pem }
-    }
-
-    /// A folder with this authority's `ca.crt` and a pair for `name`.
-    fn folder(&self, name: &str) -> TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        self.write(folder.path(), name);
-        folder
-    }
-
-    fn write(&self, folder: &Path, name: &str) {
-        let mut params = CertificateParams::new(vec![name.to_owned()]).unwrap();
-        params.distinguished_name.push(DnType::CommonName, name);
-        params.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        std::fs::write(folder.join("ca.crt"), &self.pem).unwrap();
-        std::fs::write(folder.join("tls.crt"), certificate.pem()).unwrap();
-        std::fs::write(folder.join("tls.key"), key.serialize_pem()).unwrap();
-    }
-}
 
 fn without(folder: TempDir, file: &str) -> TempDir {
     std::fs::remove_file(folder.path().join(file)).unwrap();
@@ -59,13 +25,13 @@ fn client_of(server: &Running, tls: Tls) -> Client {
 
 #[tokio::test]
 async fn the_server_is_verified() {
-    let authority = Authority::new();
-    let folder = without(authority.folder("localhost"), "ca.crt");
+    let authority = Authority::fresh();
+    let folder = authority.pair_only("localhost");
     let running = Running::start(server(folder.path())).await;
-    let trusting = without(without(authority.folder("x"), "tls.crt"), "tls.key");
+    let trusting = authority.trusting();
     client_of(&running, Tls::folder(trusting.path())).handshake(&call()).await.unwrap();
 
-    let stranger = without(without(Authority::new().folder("x"), "tls.crt"), "tls.key");
+    let stranger = Authority::fresh().trusting();
     for tls in [Tls::folder(stranger.path()), Tls::system()] {
         let error = client_of(&running, tls).handshake(&call()).await.unwrap_err();
         assert_eq!(error.class, Class::Unreachable, "{error}");
@@ -75,17 +41,17 @@ async fn the_server_is_verified() {
 
 #[tokio::test]
 async fn a_server_for_another_name_is_refused() {
-    let authority = Authority::new();
-    let folder = without(authority.folder("elsewhere"), "ca.crt");
+    let authority = Authority::fresh();
+    let folder = authority.pair_only("elsewhere");
     let running = Running::start(server(folder.path())).await;
-    let trusting = without(without(authority.folder("x"), "tls.crt"), "tls.key");
+    let trusting = authority.trusting();
     let error = client_of(&running, Tls::folder(trusting.path())).handshake(&call()).await.unwrap_err();
     assert_eq!(error.class, Class::Unreachable, "{error}");
 }
 
 #[tokio::test]
 async fn callers_are_verified_and_allowed_by_kind() {
-    let authority = Authority::new();
+    let authority = Authority::fresh();
     let folder = authority.folder("localhost");
     let other = concert_model::GroupVersionKind::parse("example.dev/v1", "Other").unwrap();
     let allow = Allow::nobody().kind(bucket(), ["concert"]).kind(other, ["guest"]);
@@ -108,14 +74,14 @@ async fn callers_are_verified_and_allowed_by_kind() {
     let error = client_of(&running, Tls::folder(stranger.path())).handshake(&call()).await.unwrap_err();
     assert_eq!(error.class, Class::Denied, "{error}");
 
-    let anonymous = without(without(authority.folder("x"), "tls.crt"), "tls.key");
+    let anonymous = authority.trusting();
     let error = client_of(&running, Tls::folder(anonymous.path())).handshake(&call()).await.unwrap_err();
     assert_eq!(error.class, Class::Unreachable, "{error}");
 }
 
 #[tokio::test]
 async fn half_a_pair_is_refused_by_both_sides() {
-    let authority = Authority::new();
+    let authority = Authority::fresh();
     for missing in ["tls.crt", "tls.key"] {
         let folder = without(authority.folder("localhost"), missing);
         let error = server(folder.path()).bind().await.map(drop).unwrap_err();
@@ -134,16 +100,18 @@ async fn half_a_pair_is_refused_by_both_sides() {
 
 #[tokio::test]
 async fn both_sides_take_up_new_certificates() {
-    let old = Authority::new();
+    let old = Authority::fresh();
     let (near, far) = (old.folder("concert"), old.folder("localhost"));
     let running = Running::start(server(far.path())).await;
     let client = client_of(&running, Tls::folder(near.path()));
     client.handshake(&call()).await.unwrap();
     let epoch = client.link().borrow().epoch;
 
-    let new = Authority::new();
-    new.write(near.path(), "concert");
-    new.write(far.path(), "localhost");
+    let new = Authority::fresh();
+    for (folder, name) in [(&near, "concert"), (&far, "localhost")] {
+        new.write_trust(folder.path());
+        new.write_pair(folder.path(), name);
+    }
     // The client looks at its files every so often; until then it goes on with what it has.
     let renewed = async {
         while client.link().borrow().epoch == epoch {

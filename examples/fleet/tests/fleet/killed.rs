@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use concert_store::Chance;
 use serde_json::json;
 
-use crate::chance::Chance;
 use crate::fleet::{ALL, Fleet, Layout};
 use crate::wait::pass;
 
@@ -15,7 +15,7 @@ const ENTRIES: usize = 3;
 fn everything_is_killed(layout: Layout) {
     let Some(mut fleet) = Fleet::start_all(layout) else { return };
     eprintln!("seed {SEED:#x}");
-    let mut chance = Chance::seeded(SEED);
+    let chance = Chance::seeded(SEED);
     let mut victims = ALL.to_vec();
     victims.extend(["mothership", "gardener", "cloud", "garden", "target"]);
     if layout == Layout::Apart {

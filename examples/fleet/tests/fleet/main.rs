@@ -1,7 +1,6 @@
 //! A fleet of clusters: real processes, two real kube-apiservers, and nobody who tells the order.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
-mod chance;
 mod fleet;
 mod killed;
 mod plane;

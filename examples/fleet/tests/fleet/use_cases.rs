@@ -6,22 +6,40 @@ use crate::fleet::{Fleet, Layout};
 use crate::wait::eventually;
 use crate::web::Web;
 
+/// Tests of each use case, with inventory and mothership together and apart.
+macro_rules! in_both_layouts {
+    ($($case:ident),* $(,)?) => {
+        mod together {
+            $(#[test]
+            fn $case() {
+                super::$case(super::Layout::Together);
+            })*
+        }
+
+        mod apart {
+            $(#[test]
+            fn $case() {
+                super::$case(super::Layout::Apart);
+            })*
+        }
+    };
+}
+
+in_both_layouts!(
+    u1_a_network_is_made_and_named_in_the_inventory,
+    u2_a_shoot_waits_for_the_network_and_grows_by_itself,
+    u3_a_kubeconfig_is_restricted_and_rotated_before_it_expires,
+    u3_a_consumer_whose_credentials_are_refused_fetches_them_again_once,
+    u4_a_brought_cluster_is_accepted_at_once_and_judged_later,
+    u5_a_service_instance_in_the_cluster_wakes_the_connectivity_proxy,
+);
+
 fn condition<'a>(item: &'a Value, kind: &str) -> &'a Value {
     let all = item["status"]["conditions"].as_array().into_iter().flatten();
     all.into_iter().find(|it| it["type"] == kind).unwrap_or(&Value::Null)
 }
 
-#[test]
-fn u1_a_network_is_made_and_named_in_the_inventory() {
-    a_network_is_made_and_named(Layout::Together);
-}
-
-#[test]
-fn u1_a_network_is_made_and_named_in_the_inventory_with_inventory_and_mothership_apart() {
-    a_network_is_made_and_named(Layout::Apart);
-}
-
-fn a_network_is_made_and_named(layout: Layout) {
+fn u1_a_network_is_made_and_named_in_the_inventory(layout: Layout) {
     let Some(mut fleet) = Fleet::start(layout) else { return };
     fleet.run("network");
     fleet.create("rt-u1", "runtime", &json!({"settings": {"cidr": "10.9.0.0/16"}}));
@@ -38,17 +56,7 @@ fn a_network_is_made_and_named(layout: Layout) {
     });
 }
 
-#[test]
-fn u2_a_shoot_waits_for_the_network_and_grows_by_itself() {
-    a_shoot_waits_and_grows(Layout::Together);
-}
-
-#[test]
-fn u2_a_shoot_waits_for_the_network_and_grows_by_itself_with_inventory_and_mothership_apart() {
-    a_shoot_waits_and_grows(Layout::Apart);
-}
-
-fn a_shoot_waits_and_grows(layout: Layout) {
+fn u2_a_shoot_waits_for_the_network_and_grows_by_itself(layout: Layout) {
     let Some(mut fleet) = Fleet::start(layout) else { return };
     fleet.run("shoot");
     fleet.create("rt-u2", "runtime", &json!({"settings": {"region": "here"}}));
@@ -76,17 +84,7 @@ fn kubeconfig(section: &Value) -> &str {
     section["data"]["kubeconfig"].as_str().unwrap()
 }
 
-#[test]
-fn u3_a_kubeconfig_is_restricted_and_rotated_before_it_expires() {
-    a_kubeconfig_is_restricted_and_rotated(Layout::Together);
-}
-
-#[test]
-fn u3_a_kubeconfig_is_restricted_and_rotated_before_it_expires_with_inventory_and_mothership_apart() {
-    a_kubeconfig_is_restricted_and_rotated(Layout::Apart);
-}
-
-fn a_kubeconfig_is_restricted_and_rotated(layout: Layout) {
+fn u3_a_kubeconfig_is_restricted_and_rotated_before_it_expires(layout: Layout) {
     // Ten minutes is the least that Kubernetes gives; a hundredth of it is what a test can wait for.
     let Some(mut fleet) = Fleet::start_rotating(layout, (0.01, 0.015)) else { return };
     let first = with_credentials(&mut fleet, "rt-u3");
@@ -113,17 +111,7 @@ fn a_kubeconfig_is_restricted_and_rotated(layout: Layout) {
     assert!(time("not_before") < time("rotate_at") && time("rotate_at") < time("expires_at"));
 }
 
-#[test]
-fn u3_a_consumer_whose_credentials_are_refused_fetches_them_again_once() {
-    refused_credentials_are_fetched_again(Layout::Together);
-}
-
-#[test]
-fn u3_a_consumer_whose_credentials_are_refused_fetches_them_again_once_with_inventory_and_mothership_apart() {
-    refused_credentials_are_fetched_again(Layout::Apart);
-}
-
-fn refused_credentials_are_fetched_again(layout: Layout) {
+fn u3_a_consumer_whose_credentials_are_refused_fetches_them_again_once(layout: Layout) {
     let Some(mut fleet) = Fleet::start(layout) else { return };
     with_credentials(&mut fleet, "rt-u3b");
     fleet.run("component");
@@ -143,17 +131,7 @@ fn refused_credentials_are_fetched_again(layout: Layout) {
     fleet.wait_item("rt-u3b", "component", "ready");
 }
 
-#[test]
-fn u4_a_brought_cluster_is_accepted_at_once_and_judged_later() {
-    a_brought_cluster_is_judged_later(Layout::Together);
-}
-
-#[test]
-fn u4_a_brought_cluster_is_accepted_at_once_and_judged_later_with_inventory_and_mothership_apart() {
-    a_brought_cluster_is_judged_later(Layout::Apart);
-}
-
-fn a_brought_cluster_is_judged_later(layout: Layout) {
+fn u4_a_brought_cluster_is_accepted_at_once_and_judged_later(layout: Layout) {
     let Some(mut fleet) = Fleet::start(layout) else { return };
     fleet.run("kubeconfig");
     const CANARY: &str = "canary-of-a-kubeconfig";
@@ -237,17 +215,7 @@ fn u5_a_component_is_installed_updated_repaired_and_pruned() {
     fleet.wait_item("rt-u5", "component", "ready");
 }
 
-#[test]
-fn u5_a_service_instance_in_the_cluster_wakes_the_connectivity_proxy() {
-    a_service_instance_wakes_the_proxy(Layout::Together);
-}
-
-#[test]
-fn u5_a_service_instance_wakes_the_connectivity_proxy_with_inventory_and_mothership_apart() {
-    a_service_instance_wakes_the_proxy(Layout::Apart);
-}
-
-fn a_service_instance_wakes_the_proxy(layout: Layout) {
+fn u5_a_service_instance_in_the_cluster_wakes_the_connectivity_proxy(layout: Layout) {
     let Some(mut fleet) = Fleet::start(layout) else { return };
     fleet.world.define_service_instances();
     with_credentials(&mut fleet, "rt-u5p");

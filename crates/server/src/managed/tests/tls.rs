@@ -7,46 +7,10 @@ use concert_model::ObjectKey;
 use concert_model::condition::{self, Status};
 use concert_provider::server::Server;
 use concert_provider::{Memory as MemoryProvider, Tls};
-use rcgen::{BasicConstraints, CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
-use tempfile::TempDir;
+use concert_testbed::Authority;
 
 use super::*;
 use crate::managed::{Controller, Running};
-
-/// Who vouches for servers.
-struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pem: String,
-}
-
-impl Authority {
-    fn new() -> Self {
-        let mut params = CertificateParams::new(Vec::new()).unwrap();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        Self { issuer: Issuer::new(params, key), pem }
-    }
-
-    /// What a server at `localhost` shows.
-    fn server(&self) -> TempDir {
-        let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("tls.crt"), certificate.pem()).unwrap();
-        std::fs::write(folder.path().join("tls.key"), key.serialize_pem()).unwrap();
-        folder
-    }
-
-    /// A folder for `--cert-dir` by which it is believed.
-    fn trusting(&self) -> TempDir {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("ca.crt"), &self.pem).unwrap();
-        folder
-    }
-}
 
 /// The one provider of the configuration, over TLS at this port.
 async fn start(store: &Arc<Local>, port: u16, certificates: &Path) -> Running {
@@ -73,8 +37,8 @@ async fn is_well(store: &Local) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_provider_is_believed_by_the_authority_in_the_folder_and_by_no_other() {
-    let authority = Authority::new();
-    let certificates = authority.server();
+    let authority = Authority::fresh();
+    let certificates = authority.pair_only("localhost");
     let provider = Arc::new(MemoryProvider::new([bucket()]));
     let server = Server::new(provider.clone()).address("127.0.0.1:0").tls(Tls::folder(certificates.path()));
     let bound = server.bind().await.unwrap();
@@ -88,7 +52,7 @@ async fn a_provider_is_believed_by_the_authority_in_the_folder_and_by_no_other()
     define_buckets(&*store).await;
     store.create(Object::new(&bucket(), "", "a"), &By::actor("test")).await.unwrap();
 
-    let stranger = Authority::new().trusting();
+    let stranger = Authority::fresh().trusting();
     let running = start(&store, port, stranger.path()).await;
     let at = running.health_address().unwrap();
     until("the probe names the provider", async || {

@@ -19,8 +19,6 @@ use super::trouble::Trouble;
 
 /// The oldest server that has all that is used.
 const VERSION_MIN: i32 = 150_000;
-/// No statement of ours takes as long, unless the server is in trouble.
-const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
 /// A process that stops in the middle of a commit keeps all others waiting; after this long the server ends
 /// it. Longer than any pause of a healthy one.
 const PAUSE_LIMIT: Duration = Duration::from_secs(5);
@@ -39,6 +37,8 @@ pub(super) struct Connector {
     pub(super) address: Arc<Address>,
     tls: Option<MakeRustlsConnect>,
     pub(super) runtime: Handle,
+    /// After how long the server ends a statement.
+    statement_limit: Duration,
 }
 
 /// An open connection. Dropped while a statement runs it is of no further use.
@@ -53,10 +53,10 @@ pub(super) struct Connection {
 type Driver = BoxFuture<'static, ()>;
 
 impl Connector {
-    pub(super) fn new(address: Address, runtime: Handle) -> Result<Self, Trouble> {
+    pub(super) fn new(address: Address, runtime: Handle, statement_limit: Duration) -> Result<Self, Trouble> {
         let is_plain = address.config.get_ssl_mode() == SslMode::Disable;
         let tls = if is_plain { None } else { Some(tls::connector(address.authorities.as_deref())?) };
-        Ok(Self { address: Arc::new(address), tls, runtime })
+        Ok(Self { address: Arc::new(address), tls, runtime, statement_limit })
     }
 
     /// A connection whose server will do.
@@ -64,7 +64,7 @@ impl Connector {
         let (connection, driver) = self.open(|_| {}).await?;
         // It ends with the connection, and with the runtime.
         self.runtime.spawn(driver);
-        connection.check().await?;
+        connection.check(self.statement_limit).await?;
         Ok(connection)
     }
 
@@ -77,7 +77,7 @@ impl Connector {
     ) -> Result<(Connection, tokio::task::JoinHandle<()>), Trouble> {
         let (connection, driver) = self.open(hear).await?;
         let driver = self.runtime.spawn(driver);
-        connection.check().await?;
+        connection.check(self.statement_limit).await?;
         connection.run(&format!("LISTEN {channel}")).await?;
         Ok((connection, driver))
     }
@@ -122,7 +122,7 @@ where
 
 impl Connection {
     /// Sets up the session, and refuses servers that will not do.
-    async fn check(&self) -> Result<(), Trouble> {
+    async fn check(&self, statement_limit: Duration) -> Result<(), Trouble> {
         let at = || self.address.to_string();
         let setup = format!(
             "SET search_path TO {}; SET statement_timeout TO {}; SET lock_timeout TO {}; \
@@ -131,8 +131,8 @@ impl Connection {
              SELECT set_config('synchronous_commit', 'on', false) \
              WHERE current_setting('synchronous_commit') = 'off'",
             self.address.schema,
-            STATEMENT_LIMIT.as_millis(),
-            STATEMENT_LIMIT.as_millis(),
+            statement_limit.as_millis(),
+            statement_limit.as_millis(),
             PAUSE_LIMIT.as_millis(),
         );
         self.run(&setup).await?;

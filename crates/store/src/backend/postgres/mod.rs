@@ -53,12 +53,18 @@ pub struct Options {
     pub chance: Chance,
     /// For how long a call is tried again when the connection is lost.
     pub patience: Duration,
+    /// After how long the server ends a statement, whatever the role or the database say of it. What
+    /// moves whole tables has no such limit.
+    pub statement_limit: Duration,
 }
+
+/// No statement of ours takes as long, unless the server is in trouble.
+const STATEMENT_LIMIT: Duration = Duration::from_secs(30);
 
 impl Options {
     /// The usual way: a restart of the server is sat out.
     pub fn new(clock: Arc<dyn Clock>, chance: Chance) -> Self {
-        Self { clock, chance, patience: Duration::from_secs(10) }
+        Self { clock, chance, patience: Duration::from_secs(10), statement_limit: STATEMENT_LIMIT }
     }
 }
 

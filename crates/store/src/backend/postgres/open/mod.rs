@@ -57,8 +57,8 @@ impl Postgres {
         let runtime =
             Builder::new_multi_thread().worker_threads(1).thread_name("postgres").enable_all().build();
         let runtime = super::Threads::new(runtime.map_err(failed)?);
-        let connector = Connector::new(address.clone(), runtime.handle())?;
-        let Options { clock, chance, patience } = options;
+        let Options { clock, chance, patience, statement_limit } = options;
+        let connector = Connector::new(address.clone(), runtime.handle(), statement_limit)?;
         let patience = Patience { clock: clock.clone(), limit: patience };
         let connection = wait(&runtime.handle(), async {
             let mut connection = connector.connect().await?;

@@ -1,5 +1,9 @@
 //! A PostgreSQL server from Debian's programs, in a directory of its own, on loopback.
 
+mod disk;
+mod session;
+mod standby;
+
 use std::fs::{self, Permissions};
 use std::net::TcpListener;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -13,6 +17,8 @@ use anyhow::{Context, Result, bail, ensure};
 
 use crate::hold::{Holder, Server};
 use crate::{certificates, programs, wait};
+
+pub use session::Session;
 
 /// The administrator's. Every character in it has to be written in another way somewhere.
 const PASSWORD: &str = "it's \"secret\" @/:";
@@ -39,6 +45,14 @@ impl Postgres {
     /// The server does not start.
     pub fn start(settings: &[&str]) -> Result<Option<Self>> {
         let Some(programs) = installed()? else { return Ok(None) };
+        let postgres = Self::place(programs, settings)?;
+        postgres.make()?;
+        postgres.begin()?;
+        Ok(Some(postgres))
+    }
+
+    /// A directory and a port for a server that has no files yet.
+    fn place(programs: PathBuf, settings: &[&str]) -> Result<Self> {
         // Its user must be able to get into the directory.
         let directory = tempfile::Builder::new().prefix("concert-postgres-").tempdir_in("/tmp")?;
         let holder = Holder::start(&programs::own()?, directory.path())?;
@@ -48,9 +62,8 @@ impl Postgres {
         let server = server(&programs, &directory, port, settings);
         let holder = Mutex::new(holder);
         let postgres = Self { holder, programs, directory, port, server, schemas: AtomicUsize::new(0) };
-        postgres.make()?;
-        postgres.begin()?;
-        Ok(Some(postgres))
+        postgres.furnish()?;
+        Ok(postgres)
     }
 
     /// The server of this process, started by the first who asks. None where there can be none.
@@ -61,6 +74,11 @@ impl Postgres {
         static SHARED: OnceLock<Option<Postgres>> = OnceLock::new();
         let start = || Self::start(&[]).unwrap_or_else(|error| panic!("no server for tests: {error:?}"));
         SHARED.get_or_init(start).as_ref()
+    }
+
+    /// Where psql, pg_dump and the others of its version are; empty where they are on the PATH.
+    pub fn programs(&self) -> &Path {
+        &self.programs
     }
 
     /// The port of loopback that it listens on.
@@ -201,15 +219,20 @@ impl Postgres {
         self.begin()
     }
 
-    /// Makes the files of a new server.
-    fn make(&self) -> Result<()> {
+    /// Puts what a server needs beside its files into the directory, which becomes its user's.
+    fn furnish(&self) -> Result<()> {
         certificates::write(&self.directory)?;
         fs::set_permissions(self.directory.join("server.key"), Permissions::from_mode(0o600))?;
-        let password = self.directory.join("password");
-        fs::write(&password, PASSWORD)?;
+        fs::write(self.directory.join("password"), PASSWORD)?;
         if is_root() {
             run(Command::new("chown").args(["-R", NAME]).arg(&self.directory))?;
         }
+        Ok(())
+    }
+
+    /// Makes the files of a new server.
+    fn make(&self) -> Result<()> {
+        let password = self.directory.join("password");
         let auth = ["--auth=scram-sha-256", "--username=postgres", "--no-sync", "--encoding=UTF8"];
         let mut initdb = self.command("initdb");
         run(initdb.arg("-D").arg(self.data()).args(auth).arg("--pwfile").arg(&password)).map(drop)
@@ -287,9 +310,12 @@ fn installed() -> Result<Option<PathBuf>> {
     if Command::new("initdb").arg("--version").output().is_ok() {
         return Ok(Some(PathBuf::new()));
     }
-    #[expect(clippy::disallowed_methods, reason = "a test asks where it runs")]
-    let is_ci = std::env::var("CI").is_ok_and(|it| it == "true");
-    ensure!(!is_ci, "PostgreSQL is not installed: run scripts/services");
+    ensure!(!is_ci(), "PostgreSQL is not installed: run scripts/services");
     eprintln!("skipped: PostgreSQL is not installed; scripts/services says how to have it");
     Ok(None)
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test asks where it runs")]
+fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|it| it == "true")
 }
