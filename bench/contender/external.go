@@ -7,6 +7,8 @@ import (
 	"time"
 
 	xpv2 "github.com/crossplane/crossplane/apis/v2/core/v2"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/crossplane/crossplane-runtime/v2/pkg/meta"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
@@ -15,13 +17,39 @@ import (
 	"concert.dev/concert/bench/contender/api"
 )
 
+// cloudKind is the cloud's word for the kind.
+const cloudKind = "example"
+
+// connector connects as providers do: it notes that the account is used, reads the account, and takes the
+// credentials it names.
+type connector struct {
+	kube   client.Client
+	usages resource.LegacyTracker
+	cloud  *cloud
+}
+
+// Connect implements managed.ExternalConnector.
+func (c connector) Connect(ctx context.Context, mg resource.Managed) (managed.ExternalClient, error) {
+	thing, err := thingOf(mg)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.usages.Track(ctx, thing); err != nil {
+		return nil, err
+	}
+	account := &api.ProviderConfig{}
+	if err := c.kube.Get(ctx, types.NamespacedName{Name: thing.GetProviderConfigReference().Name}, account); err != nil {
+		return nil, err
+	}
+	from := account.Spec.Credentials
+	if _, err := resource.CommonCredentialExtractor(ctx, from.Source, c.kube, from.CommonCredentialSelectors); err != nil {
+		return nil, err
+	}
+	return external{c.cloud}, nil
+}
+
 // external drives the cloud for the managed reconciler, as the client of a provider does.
 type external struct{ cloud *cloud }
-
-// Connect implements managed.ExternalConnector. The cloud needs no credentials.
-func (e external) Connect(context.Context, resource.Managed) (managed.ExternalClient, error) {
-	return e, nil
-}
 
 // Disconnect implements managed.ExternalClient.
 func (e external) Disconnect(context.Context) error { return nil }
@@ -36,7 +64,7 @@ func (e external) Observe(ctx context.Context, mg resource.Managed) (managed.Ext
 	if id == "" {
 		return managed.ExternalObservation{}, nil
 	}
-	seen, err := e.cloud.read(ctx, want.CloudKind(), id)
+	seen, err := e.cloud.read(ctx, cloudKind, id)
 	if err != nil || seen == nil {
 		return managed.ExternalObservation{}, err
 	}
@@ -49,7 +77,7 @@ func (e external) Observe(ctx context.Context, mg resource.Managed) (managed.Ext
 	default:
 		mg.SetConditions(xpv2.Unavailable())
 	}
-	parameters := want.Parameters()
+	parameters := &want.Spec.ForProvider
 	lateInitialised := parameters.Tier == nil && seen.Properties.Tier != nil
 	if lateInitialised {
 		parameters.Tier = seen.Properties.Tier
@@ -68,14 +96,10 @@ func (e external) Create(ctx context.Context, mg resource.Managed) (managed.Exte
 	if err != nil {
 		return managed.ExternalCreation{}, err
 	}
-	object := mg.GetName()
-	if mg.GetNamespace() != "" {
-		object = mg.GetNamespace() + "/" + object
-	}
 	made, err := e.cloud.create(ctx, wanted{
-		Kind:       want.CloudKind(),
-		Owner:      &owner{Kind: mg.GetObjectKind().GroupVersionKind().GroupKind().String(), Object: object, UID: string(mg.GetUID())},
-		Properties: want.Parameters(),
+		Kind:       cloudKind,
+		Owner:      &owner{Kind: mg.GetObjectKind().GroupVersionKind().GroupKind().String(), Object: mg.GetName(), UID: string(mg.GetUID())},
+		Properties: &want.Spec.ForProvider,
 	})
 	if err != nil {
 		return managed.ExternalCreation{}, err
@@ -90,7 +114,7 @@ func (e external) Update(ctx context.Context, mg resource.Managed) (managed.Exte
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
-	seen, err := e.cloud.update(ctx, want.CloudKind(), meta.GetExternalName(mg), want.Parameters())
+	seen, err := e.cloud.update(ctx, cloudKind, meta.GetExternalName(mg), &want.Spec.ForProvider)
 	if err != nil {
 		return managed.ExternalUpdate{}, err
 	}
@@ -99,23 +123,19 @@ func (e external) Update(ctx context.Context, mg resource.Managed) (managed.Exte
 
 // Delete implements managed.ExternalClient.
 func (e external) Delete(ctx context.Context, mg resource.Managed) (managed.ExternalDelete, error) {
-	want, err := thingOf(mg)
-	if err != nil {
-		return managed.ExternalDelete{}, err
-	}
 	mg.SetConditions(xpv2.Deleting())
-	return managed.ExternalDelete{}, e.cloud.delete(ctx, want.CloudKind(), meta.GetExternalName(mg))
+	return managed.ExternalDelete{}, e.cloud.delete(ctx, cloudKind, meta.GetExternalName(mg))
 }
 
-func thingOf(mg resource.Managed) (api.Thing, error) {
-	thing, ok := mg.(api.Thing)
+func thingOf(mg resource.Managed) (*api.ExampleResource, error) {
+	thing, ok := mg.(*api.ExampleResource)
 	if !ok {
 		return nil, errors.New("the managed resource is of no kind that the cloud knows")
 	}
 	return thing, nil
 }
 
-func describe(want api.Thing, seen *thing) {
+func describe(want *api.ExampleResource, seen *thing) {
 	observed := api.Observation{
 		ID:        seen.ID,
 		State:     seen.State,
@@ -128,7 +148,7 @@ func describe(want api.Thing, seen *thing) {
 	if seen.Properties.Size != nil {
 		observed.Size = *seen.Properties.Size
 	}
-	*want.Observed() = observed
+	want.Status.AtProvider = observed
 }
 
 // isUpToDate compares what is asked for; what is not asked for may be anything.

@@ -12,13 +12,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	crlog "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -30,16 +28,17 @@ import (
 	"github.com/crossplane/crossplane-runtime/v2/pkg/logging"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/ratelimiter"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/managed"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/reconciler/providerconfig"
 	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
 
 	"concert.dev/concert/bench/contender/api"
 )
 
 type options struct {
-	kubeconfig, cloud, metrics, kind string
-	rate                             int
-	poll, sync, timeout              time.Duration
-	limit                            bool
+	kubeconfig, cloud, metrics string
+	rate                       int
+	poll, sync, timeout        time.Duration
+	limit                      bool
 }
 
 func main() {
@@ -51,7 +50,6 @@ func main() {
 	flag.DurationVar(&o.sync, "sync", time.Hour, "how often to look at every object")
 	flag.DurationVar(&o.timeout, "timeout", 5*time.Minute, "how long one reconcile may take")
 	flag.StringVar(&o.metrics, "metrics-bind-address", ":8080", "where to serve /metrics and /requests")
-	flag.StringVar(&o.kind, "kind", "ExampleResource", "ExampleResource or Bucket")
 	flag.BoolVar(&o.limit, "limit", true, "limit reconciles and API calls per second, as providers do")
 	flag.Parse()
 	o.kubeconfig = flag.Lookup("kubeconfig").Value.String()
@@ -107,10 +105,6 @@ func newManager(config *rest.Config, o options, counted *requests) (ctrl.Manager
 }
 
 func setup(manager ctrl.Manager, o options) error {
-	kind, object, err := managedKind(o.kind)
-	if err != nil {
-		return err
-	}
 	recorder := managed.NewMRMetricRecorder()
 	metrics.Registry.MustRegister(recorder)
 	opts := controller.Options{
@@ -121,9 +115,17 @@ func setup(manager ctrl.Manager, o options) error {
 		Features:                &feature.Flags{},
 		MetricOptions:           &controller.MetricOptions{MRMetrics: recorder},
 	}
-	name := managed.ControllerName(kind.GroupKind().String())
-	reconciler := managed.NewReconciler(manager, resource.ManagedKind(kind),
-		managed.WithExternalConnector(external{newCloud(o.cloud, o.rate)}),
+	if err := account(manager, opts); err != nil {
+		return err
+	}
+	name := managed.ControllerName(api.ExampleResourceKind.GroupKind().String())
+	connector := connector{
+		kube:   manager.GetClient(),
+		usages: resource.NewLegacyProviderConfigUsageTracker(manager.GetClient(), &api.ProviderConfigUsage{}),
+		cloud:  newCloud(o.cloud, o.rate),
+	}
+	reconciler := managed.NewReconciler(manager, resource.ManagedKind(api.ExampleResourceKind),
+		managed.WithExternalConnector(connector),
 		// Ids are made up by the cloud, so an object does not start with its own name as the external one.
 		managed.WithInitializers(),
 		managed.WithLogger(opts.Logger),
@@ -137,20 +139,29 @@ func setup(manager ctrl.Manager, o options) error {
 		Named(name).
 		WithOptions(opts.ForControllerRuntime()).
 		WithEventFilter(resource.DesiredStateChanged()).
-		For(object)
+		For(&api.ExampleResource{})
 	if !o.limit {
 		return builder.Complete(reconciler)
 	}
 	return builder.Complete(ratelimiter.NewReconciler(name, reconciler, opts.GlobalRateLimiter))
 }
 
-func managedKind(name string) (schema.GroupVersionKind, client.Object, error) {
-	switch name {
-	case "ExampleResource":
-		return api.ExampleResourceKind, &api.ExampleResource{}, nil
-	case "Bucket":
-		return api.BucketKind, &api.Bucket{}, nil
-	default:
-		return schema.GroupVersionKind{}, nil, fmt.Errorf("--kind %q is neither ExampleResource nor Bucket", name)
-	}
+// accountings per second: what providers start with. Each lists every usage, so it is limited even where
+// nothing else is.
+const accountings = 10
+
+// account starts the accounting of ProviderConfigs, which protects those that are used.
+func account(manager ctrl.Manager, opts controller.Options) error {
+	kinds := api.ProviderConfigKinds
+	name := providerconfig.ControllerName(kinds.Config.GroupKind().String())
+	reconciler := providerconfig.NewReconciler(manager, kinds,
+		providerconfig.WithLogger(opts.Logger),
+		providerconfig.WithRecorder(event.NewAPIRecorder(manager.GetEventRecorderFor(name))),
+	)
+	return ctrl.NewControllerManagedBy(manager).
+		Named(name).
+		WithOptions(opts.ForControllerRuntime()).
+		For(&api.ProviderConfig{}).
+		Watches(&api.ProviderConfigUsage{}, &resource.EnqueueRequestForProviderConfig{}).
+		Complete(ratelimiter.NewReconciler(name, reconciler, ratelimiter.NewGlobal(accountings)))
 }

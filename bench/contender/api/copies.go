@@ -14,6 +14,14 @@ func pointer[T any](from *T) *T {
 	return &to
 }
 
+func all[T any](from []T, into func(from, to *T)) []T {
+	to := make([]T, len(from))
+	for i := range from {
+		into(&from[i], &to[i])
+	}
+	return to
+}
+
 // DeepCopyInto copies.
 func (p *Parameters) DeepCopyInto(to *Parameters) {
 	to.Size = pointer(p.Size)
@@ -48,36 +56,7 @@ func (r *ExampleResource) DeepCopyObject() runtime.Object {
 
 // DeepCopyObject implements runtime.Object.
 func (l *ExampleResourceList) DeepCopyObject() runtime.Object {
-	to := &ExampleResourceList{TypeMeta: l.TypeMeta, Items: make([]ExampleResource, len(l.Items))}
+	to := &ExampleResourceList{TypeMeta: l.TypeMeta, Items: all(l.Items, (*ExampleResource).DeepCopyInto)}
 	l.ListMeta.DeepCopyInto(&to.ListMeta)
-	for i := range l.Items {
-		l.Items[i].DeepCopyInto(&to.Items[i])
-	}
-	return to
-}
-
-// DeepCopyInto copies.
-func (b *Bucket) DeepCopyInto(to *Bucket) {
-	to.TypeMeta = b.TypeMeta
-	b.ObjectMeta.DeepCopyInto(&to.ObjectMeta)
-	b.Spec.ManagedResourceSpec.DeepCopyInto(&to.Spec.ManagedResourceSpec)
-	b.Spec.ForProvider.DeepCopyInto(&to.Spec.ForProvider)
-	b.Status.DeepCopyInto(&to.Status)
-}
-
-// DeepCopyObject implements runtime.Object.
-func (b *Bucket) DeepCopyObject() runtime.Object {
-	to := &Bucket{}
-	b.DeepCopyInto(to)
-	return to
-}
-
-// DeepCopyObject implements runtime.Object.
-func (l *BucketList) DeepCopyObject() runtime.Object {
-	to := &BucketList{TypeMeta: l.TypeMeta, Items: make([]Bucket, len(l.Items))}
-	l.ListMeta.DeepCopyInto(&to.ListMeta)
-	for i := range l.Items {
-		l.Items[i].DeepCopyInto(&to.Items[i])
-	}
 	return to
 }

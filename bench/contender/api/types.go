@@ -1,4 +1,5 @@
-// Package api has the two kinds that the contender reconciles, typed as providers type them.
+// Package api has the kinds that the contender works on, typed as providers type them: what it reconciles,
+// and the ProviderConfig whose usages it notes.
 //
 // They mirror the definitions in providers/example/crds. Deep copies are written as controller-gen
 // writes them, so that the contender pays what a real provider pays and not more.
@@ -10,31 +11,29 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/scheme"
-)
 
-const version = "v1alpha1"
+	"github.com/crossplane/crossplane-runtime/v2/pkg/resource"
+)
 
 var (
-	// ExampleGroup is the group of the cluster-scoped kind.
-	ExampleGroup = schema.GroupVersion{Group: "example.crossplane.io", Version: version}
-	// CloudGroup is the group of the namespaced kind.
-	CloudGroup = schema.GroupVersion{Group: "cloud.concert.dev", Version: version}
+	// Group is the group of all kinds.
+	Group = schema.GroupVersion{Group: "example.crossplane.io", Version: "v1alpha1"}
 	// ExampleResourceKind is cluster-scoped, with the older form of references.
-	ExampleResourceKind = ExampleGroup.WithKind("ExampleResource")
-	// BucketKind is namespaced, with the newer form of references.
-	BucketKind = CloudGroup.WithKind("Bucket")
+	ExampleResourceKind = Group.WithKind("ExampleResource")
+	// ProviderConfigKinds are what the accounting of usages is about.
+	ProviderConfigKinds = resource.ProviderConfigKinds{
+		Config:    Group.WithKind("ProviderConfig"),
+		Usage:     Group.WithKind("ProviderConfigUsage"),
+		UsageList: Group.WithKind("ProviderConfigUsageList"),
+	}
 )
 
-// AddToScheme makes both kinds known.
+// AddToScheme makes the kinds known.
 func AddToScheme(s *runtime.Scheme) error {
-	example := &scheme.Builder{GroupVersion: ExampleGroup}
-	example.Register(&ExampleResource{}, &ExampleResourceList{})
-	if err := example.AddToScheme(s); err != nil {
-		return err
-	}
-	cloud := &scheme.Builder{GroupVersion: CloudGroup}
-	cloud.Register(&Bucket{}, &BucketList{})
-	return cloud.AddToScheme(s)
+	builder := &scheme.Builder{GroupVersion: Group}
+	builder.Register(&ExampleResource{}, &ExampleResourceList{}, &ProviderConfig{}, &ProviderConfigList{},
+		&ProviderConfigUsage{}, &ProviderConfigUsageList{})
+	return builder.AddToScheme(s)
 }
 
 // Parameters is what a user may ask for.
@@ -57,18 +56,10 @@ type Observation struct {
 	Size      int64  `json:"size,omitempty"`
 }
 
-// Status of either kind.
+// Status of a managed resource.
 type Status struct {
 	xpv2.ManagedResourceStatus `json:",inline"`
 	AtProvider                 Observation `json:"atProvider,omitempty"`
-}
-
-// Thing is what both kinds have in common, for the client of the cloud.
-type Thing interface {
-	Parameters() *Parameters
-	Observed() *Observation
-	// CloudKind is the cloud's word for the kind.
-	CloudKind() string
 }
 
 // ExampleResourceSpec is cluster-scoped.
@@ -90,25 +81,4 @@ type ExampleResourceList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []ExampleResource `json:"items"`
-}
-
-// BucketSpec is namespaced.
-type BucketSpec struct {
-	xpv2.ManagedResourceSpec `json:",inline"`
-	ForProvider              Parameters `json:"forProvider"`
-}
-
-// Bucket is a namespaced managed resource with generated ids.
-type Bucket struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata,omitempty"`
-	Spec              BucketSpec `json:"spec"`
-	Status            Status     `json:"status,omitempty"`
-}
-
-// BucketList is a list of them.
-type BucketList struct {
-	metav1.TypeMeta `json:",inline"`
-	metav1.ListMeta `json:"metadata,omitempty"`
-	Items           []Bucket `json:"items"`
 }

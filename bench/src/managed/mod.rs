@@ -9,9 +9,8 @@
 //! HTTP. So a provider's work counts in ours only where that process does, and CPU and memory are told both
 //! ways: of both processes together, which is what a machine has to bear, and of the reconciler alone.
 //!
-//! For each object ours does what providers do when they connect: it notes the usage of a ProviderConfig, reads
-//! that, and takes the credentials it names. The contender's `Connect` does none of the three, so the writes and
-//! the time that this costs are in our numbers alone.
+//! For each object both do what providers do when they connect: they note the usage of a ProviderConfig, read
+//! that, and take the credentials it names; and both count the usages of an account, to protect it.
 //!
 //! Five minutes of steady state and the edits come with most objects only: they are about what is there, and
 //! with fewer there is less of it.
@@ -37,9 +36,10 @@ use writes::Writes;
 const CONCURRENCY: &str = "100";
 /// How long nothing happens, in a whole run.
 const STEADY: Duration = Duration::from_secs(300);
-/// How long the last passes have to say what they still have to say: events are written beside them, and belong
-/// to the making of objects and not to the steady state.
-const SETTLING: Duration = Duration::from_secs(10);
+/// How long the last passes have to say what they still have to say: events are written beside them, the users of
+/// an account are counted up to half a minute later, and both belong to the making of objects and not to the
+/// steady state.
+const SETTLING: Duration = Duration::from_secs(45);
 /// Longest wait for all to be ready.
 const LIMIT: Duration = Duration::from_secs(1800);
 /// Made with one call of kubectl.
@@ -224,7 +224,8 @@ fn declare(cluster: &Cluster, count: usize) -> Result<()> {
 fn object(number: usize) -> Value {
     json!({"apiVersion": "example.crossplane.io/v1alpha1", "kind": "ExampleResource",
         "metadata": {"name": format!("r{number}")},
-        "spec": {"forProvider": {"region": "here", "size": number, "tier": "standard"}}})
+        "spec": {"providerConfigRef": {"name": "default"},
+            "forProvider": {"region": "here", "size": number, "tier": "standard"}}})
 }
 
 fn start(
@@ -269,7 +270,7 @@ fn start(
             command.arg("--kubeconfig").arg(kubeconfig).args(["--cloud", &format!("http://{control}")]);
             command.args(["--max-reconcile-rate", CONCURRENCY, "--metrics-bind-address", &metrics]);
             // Without its limits on requests per second: what is measured is the machine, not a setting.
-            command.args(["--kind", "ExampleResource", "--limit=false"]);
+            command.arg("--limit=false");
             Ok((Process::start(folder, "contender", &mut command)?, metrics))
         }
     }
