@@ -36,6 +36,8 @@ pub struct Rules {
 pub struct Seen {
     /// A create that we know was never sent, whatever the object says of it.
     pub unsent: Option<Token>,
+    /// Whether the provider has accepted a delete of the thing, in this pass or before.
+    pub is_deleted: bool,
     /// What became of a create that was found open.
     pub lookup: Option<Result<Lookup, Error>>,
     /// Whether references were resolved.
@@ -191,9 +193,11 @@ impl Situation<'_> {
         }
         match (&self.seen.done, self.observation.exists) {
             (Some(Done::Delete(Err(error))), _) => Step::Rest(Verdict::delete_failed(error)),
-            (Some(Done::Delete(Ok(_))), false) => Step::RemoveFinalizer,
             // What was made a moment ago, even in this pass, and cannot be seen yet would be left behind.
-            (_, false) if self.is_within_grace() => Step::Rest(Verdict::pending_deletion()),
+            // What was deleted was seen before.
+            (_, false) if self.is_within_grace() && !self.seen.is_deleted => {
+                Step::Rest(Verdict::pending_deletion())
+            }
             (_, false) => Step::RemoveFinalizer,
             (Some(Done::Delete(Ok(progress))), true) => Step::Rest(Verdict::deleting(progress)),
             (_, true) => Step::Delete,

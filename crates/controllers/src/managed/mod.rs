@@ -24,6 +24,7 @@ pub mod registry;
 pub mod rest;
 pub mod roll;
 pub mod run;
+pub mod unwritten;
 pub mod usage;
 pub mod verdict;
 pub mod vocabulary;

@@ -35,9 +35,6 @@ const CREATE_MIN: Duration = Duration::from_secs(10);
 /// How long a provider may take to say goodbye.
 const DISCONNECT_MAX: Duration = Duration::from_secs(10);
 
-/// How often the finalizer is taken away from what somebody else has just written.
-const FINALIZE_TRIES: usize = 4;
-
 /// What one pass knows.
 pub struct Pass<'a> {
     managed: &'a Managed,
@@ -110,6 +107,11 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// What the thing is called where it is; empty if it has no name yet.
+    pub fn external_name(&self) -> &str {
+        self.object.annotation(annotation::EXTERNAL_NAME).unwrap_or_default()
+    }
+
     /// Takes one step.
     ///
     /// # Errors
@@ -148,7 +150,7 @@ impl<'a> Pass<'a> {
         self.write(false).await?;
         self.seen.unsent = None;
         if let Some(uid) = self.object.uid() {
-            self.managed.unsent().remove(&uid);
+            self.managed.unwritten.is_written(&uid);
         }
         Ok(())
     }
@@ -302,12 +304,12 @@ impl<'a> Pass<'a> {
         if let Err(verdict) = self.write(true).await {
             // Perhaps it was written after all; but nothing was sent, which nobody else can know.
             if let Some(uid) = self.object.uid() {
-                self.managed.unsent().insert(uid, token);
+                self.managed.unwritten.never_sent(uid, token);
             }
             return Err(verdict);
         }
         if let Some(uid) = self.object.uid() {
-            self.managed.unsent().remove(&uid);
+            self.managed.unwritten.is_written(&uid);
         }
         let call = self.call();
         let (external, object) = self.connected().await?;
@@ -408,6 +410,10 @@ impl<'a> Pass<'a> {
             Ok(deleted) => {
                 self.learn(&deleted.delta, false);
                 self.managed.tell_done(self, event::DELETED);
+                self.seen.is_deleted = true;
+                if let Some(uid) = self.object.uid() {
+                    self.managed.unwritten.deleted(uid, self.external_name());
+                }
                 let progress = Progress { text: deleted.progress, again_after: deleted.again_after };
                 self.seen.done = Some(Done::Delete(Ok(progress)));
                 self.seen.observation = None;
@@ -418,8 +424,9 @@ impl<'a> Pass<'a> {
     }
 
     async fn remove_finalizer(&mut self) -> Taken {
-        match self.let_go().await {
-            Ok(()) | Err(Error::NotFound { .. }) => {}
+        self.object.remove_finalizer(FINALIZER);
+        match self.managed.store.update(self.object.clone(), &self.by).await {
+            Ok(_) | Err(Error::NotFound { .. }) => {}
             Err(Error::Conflict { .. }) => return Err(Verdict::conflict()),
             Err(error) => {
                 return Err(Verdict::finalize_failed(&format!("cannot remove the finalizer: {error}")));
@@ -443,28 +450,6 @@ impl<'a> Pass<'a> {
             managed.roll.strike(&key);
         }
         Err(Verdict::nothing())
-    }
-
-    /// Takes our finalizer away. Who writes a status meanwhile does not change that nothing is left to hold the
-    /// object for: another pass could no longer tell what was deleted from what cannot be seen yet.
-    async fn let_go(&mut self) -> Result<(), Error> {
-        let mut tries = FINALIZE_TRIES;
-        loop {
-            self.object.remove_finalizer(FINALIZER);
-            let (written, key) =
-                (self.managed.store.update(self.object.clone(), &self.by).await, self.object.key());
-            tries -= 1;
-            match (written, key) {
-                (Err(Error::Conflict { .. }), Ok(key)) if tries > 0 => {
-                    let current = self.managed.store.get(&key).await?.decode();
-                    if !is_same_wish(&self.object, &current) {
-                        return Err(Error::Conflict { key });
-                    }
-                    self.object = current;
-                }
-                (written, _) => return written.map(drop),
-            }
-        }
     }
 
     /// Writes the object if it differs from what is stored.
@@ -568,14 +553,6 @@ impl<'a> Pass<'a> {
     fn left(&self, time: Duration) -> Duration {
         (self.started + time).saturating_sub(self.managed.clock.elapsed())
     }
-}
-
-/// Whether two states of an object ask for the same, whatever else is noted on them.
-fn is_same_wish(one: &Object, other: &Object) -> bool {
-    one.uid() == other.uid()
-        && one.spec() == other.spec()
-        && one.annotations() == other.annotations()
-        && other.finalizers() == [FINALIZER]
 }
 
 fn unpublished(error: PublishError) -> Verdict {

@@ -1,14 +1,13 @@
 //! The hands of the managed reconciler: one pass over one object.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use concert_engine::{Failure, Lane, Outcome, Reconciler, Request};
 use concert_model::condition::{self, Status};
 use concert_model::{Encoded, GroupVersionKind, ResourceVersion, Uid};
-use concert_provider::{Call, Connector, Token};
+use concert_provider::{Call, Connector};
 use concert_store::{By, Chance, Clock, Error, Fence, Store};
 use serde_json::{Value, json};
 use tracing::debug;
@@ -25,6 +24,7 @@ use super::poll::Poll;
 use super::predicate::{self, Standing};
 use super::rest::AtRest;
 use super::roll::Roll;
+use super::unwritten::Unwritten;
 use super::verdict::{Next, Told, Verdict};
 use super::vocabulary::{annotation, condition as kinds, event, message, reason};
 
@@ -66,9 +66,8 @@ pub struct Managed {
     pub roll: Roll,
     /// The term of whoever leads, where its claim is none that the store knows of.
     pub term: Option<u64>,
-    /// Creates that were to be written down, by object, and were never sent since nobody knows whether they
-    /// were.
-    pub unsent: Mutex<HashMap<Uid, Token>>,
+    /// What no object says.
+    pub unwritten: Unwritten,
 }
 
 impl Managed {
@@ -93,16 +92,12 @@ impl Managed {
         self.publisher.forget(uid);
         self.configurations.forget(uid);
         self.at_rest.forget(uid);
-        self.unsent().remove(uid);
+        self.unwritten.forget(uid);
     }
 
     /// What a provider is told of the claim it is called under.
     pub(super) fn claim(&self, fence: Option<&Fence>) -> Option<u64> {
         fence.map(|it| it.number).or(self.term)
-    }
-
-    pub(super) fn unsent(&self) -> MutexGuard<'_, HashMap<Uid, Token>> {
-        self.unsent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Looks whether anything has changed about an object at rest.
@@ -156,7 +151,8 @@ impl Managed {
         if let Some(before) = self.roll.note(&request.key, uid) {
             self.forget(&before);
         }
-        pass.seen.unsent = self.unsent().get(uid).cloned();
+        pass.seen.unsent = self.unwritten.unsent(uid);
+        pass.seen.is_deleted = self.unwritten.is_deleted(uid, pass.external_name());
         self.count_first(&pass);
         let mut end = None;
         for _ in 0..STEPS_MAX {
@@ -282,7 +278,7 @@ impl Managed {
     /// Records an event on the object.
     pub(super) fn tell(&self, pass: &Pass<'_>, told: &Told) {
         let (Ok(key), Some(uid)) = (pass.object.key(), pass.object.uid()) else { return };
-        let name = pass.object.annotation(annotation::EXTERNAL_NAME).unwrap_or_default();
+        let name = pass.external_name();
         self.recorder.record(
             &self.name,
             Event {

@@ -1,6 +1,6 @@
 //! One object, its reconciler, and everything around it that a case can look at or break.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use concert_controllers::managed::config::Configurations;
@@ -13,6 +13,7 @@ use concert_controllers::managed::poll::Poll;
 use concert_controllers::managed::rest::AtRest;
 use concert_controllers::managed::roll::Roll;
 use concert_controllers::managed::run::Managed;
+use concert_controllers::managed::unwritten::Unwritten;
 use concert_controllers::managed::vocabulary::annotation;
 use concert_controllers::managed::{CREATION_GRACE, TIMEOUT};
 use concert_engine::{Failure, Lane, Outcome, Reasons, Reconciler, Request};
@@ -130,7 +131,7 @@ impl Bench {
             mentions: Arc::new(Mentions::new(false)),
             roll: Roll::default(),
             term: None,
-            unsent: Mutex::default(),
+            unwritten: Unwritten::default(),
         };
         let told = std::sync::atomic::AtomicUsize::new(0);
         Self { store, direct, clock, provider, line, managed, key, notes, told }
@@ -141,7 +142,7 @@ impl Bench {
         self.managed.publisher = Arc::new(Publisher::new(self.store.clone()));
         self.managed.chance = Chance::seeded(2);
         (self.managed.at_rest, self.managed.roll) = Default::default();
-        self.managed.unsent = Mutex::default();
+        self.managed.unwritten = Unwritten::default();
     }
 
     /// The kind under test.

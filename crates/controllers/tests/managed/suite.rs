@@ -69,6 +69,7 @@ suite! {
         that_meets_a_conflict_is_tried_again_silently,
         is_not_held_up_by_who_writes_meanwhile,
         is_decided_anew_when_something_else_is_wanted_meanwhile,
+        is_waited_for_by_who_does_not_remember_it,
         tries_again_when_the_finalizer_cannot_be_removed,
         waits_for_the_finalizers_of_others,
         leaves_alone_what_never_was_ours,

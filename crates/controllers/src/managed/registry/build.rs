@@ -1,7 +1,7 @@
 //! Puts controllers together.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use concert_engine::{Controller, Durability, Handle, Objects, Source, Tasks};
@@ -16,6 +16,7 @@ use super::super::poll::Poll;
 use super::super::rest::AtRest;
 use super::super::roll::Roll;
 use super::super::run::Managed;
+use super::super::unwritten::Unwritten;
 use super::super::{BOOKKEEPING, CREATION_GRACE, TIMEOUT, predicate, usage};
 use super::claims::{Charge, Duty};
 use super::placeholder::Placeholder;
@@ -104,7 +105,7 @@ impl Registry {
             mentions: mentions.clone(),
             roll: Roll::default(),
             term: parts.authority.term(),
-            unsent: Mutex::default(),
+            unwritten: Unwritten::default(),
         });
         let kind = served.kind.group_kind.clone();
         let concurrency = parts.settings.concurrency.or(served.concurrency).unwrap_or(CONCURRENCY);
