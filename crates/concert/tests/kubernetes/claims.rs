@@ -134,6 +134,12 @@ fn claims_are_bound_by_whatever_they_say_and_let_go() {
         live => Err(live.to_string()),
     });
     assert_eq!(scene.provider.count("doubles"), 0);
+
+    // It plays as soon as the last of them is there, whichever comes last.
+    for file in ["managed/cloudsqlinstances.yaml", "mysqlinstances.yaml"] {
+        world.define_file(&workspace().join("deploy/claims").join(file));
+    }
+    world.wait_for("claimdefinitions", "mysqlinstance", "ready", |it| is(it, "Ready", "True"));
 }
 
 #[test]
