@@ -99,7 +99,18 @@ impl<'a> Pass<'a> {
         match self.binder.hands.find(&key).await {
             Ok(Some(found)) => Sight::There(Box::new(found)),
             Ok(None) => Sight::Absent,
-            Err(error) => Sight::Failed(super::super::hands::words(&error)),
+            Err(error) => {
+                let is_unserved = matches!(error, Error::UnknownKind { .. });
+                let is_needed =
+                    self.claim.deleted_at().is_none() && self.binder.implementation.unusable.is_none();
+                // A claim can go without it. For one that lives the kind was there a moment ago, and is again
+                // in a moment, or others play.
+                if is_unserved && !is_needed {
+                    return Sight::Absent;
+                }
+                let why = super::super::hands::words(&error);
+                Sight::Failed { why, is_transient: is_unserved || error.is_transient() }
+            }
         }
     }
 
@@ -227,7 +238,7 @@ impl<'a> Pass<'a> {
     /// What somebody has to do something about is said; what another try may cure is tried again.
     fn fail(&mut self, doing: Doing, error: Error) -> Taken {
         match error {
-            Error::Conflict { .. } => Err(Stop::Store(error)),
+            Error::Conflict { .. } | Error::UnknownKind { .. } => Err(Stop::Store(error)),
             error if error.is_transient() => Err(Stop::Store(error)),
             error => {
                 self.seen.failure = Some((doing, super::super::hands::words(&error)));
@@ -277,3 +288,7 @@ impl<'a> Pass<'a> {
         Err(Stop::Store(Error::Conflict { key: to }))
     }
 }
+
+#[cfg(test)]
+#[path = "pass_tests.rs"]
+mod tests;
