@@ -34,12 +34,6 @@ pub enum Stop {
     Store(Error),
 }
 
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Stop::Store(error)
-    }
-}
-
 type Taken = Result<(), Stop>;
 
 impl<'a> Pass<'a> {
@@ -247,8 +241,16 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Copies the secret, if both name one. Says in words why not.
+    /// Copies the secret, if both name one. Says in words why not, also if it was the store that refused.
     async fn propagate(&self) -> Result<Result<(), String>, Stop> {
+        match self.copy().await {
+            Ok(copied) => Ok(copied),
+            Err(error) if is_refusal(&error) => Ok(Err(super::super::hands::words(&error))),
+            Err(error) => Err(Stop::Store(error)),
+        }
+    }
+
+    async fn copy(&self) -> Result<Result<(), String>, Error> {
         let Some(Sight::There(managed)) = &self.seen.managed else { return Ok(Ok(())) };
         let Some((from, to)) = route(&self.claim, managed) else { return Ok(Ok(())) };
         let hands = &self.binder.hands;
@@ -267,8 +269,8 @@ impl<'a> Pass<'a> {
                     source = match hands.store.update(agreeing, &self.by).await {
                         Ok(agreed) => agreed.decode(),
                         // It went meanwhile, as it can: another pass sees what became of it.
-                        Err(Error::NotFound { key }) => return Err(Stop::Store(Error::Conflict { key })),
-                        Err(error) => return Err(error.into()),
+                        Err(Error::NotFound { key }) => return Err(Error::Conflict { key }),
+                        Err(error) => return Err(error),
                     };
                     continue;
                 }
@@ -277,16 +279,23 @@ impl<'a> Pass<'a> {
             };
             stored = match written {
                 Ok(written) => Some(written.decode()),
-                Err(error @ Error::Invalid { .. }) => return Ok(Err(super::super::hands::words(&error))),
                 // Somebody made one just now, or took it away: another pass sees what is there.
                 Err(Error::AlreadyExists { key } | Error::NotFound { key }) if key == to => {
-                    return Err(Stop::Store(Error::Conflict { key }));
+                    return Err(Error::Conflict { key });
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             };
         }
-        Err(Stop::Store(Error::Conflict { key: to }))
+        Err(Error::Conflict { key: to })
     }
+}
+
+/// Whether the store will refuse the same again until somebody does something about it.
+fn is_refusal(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Invalid { .. } | Error::Unknown { .. } | Error::Contested { .. } | Error::Forbidden { .. }
+    )
 }
 
 #[cfg(test)]

@@ -145,3 +145,40 @@ async fn what_is_made_of_a_kind_that_is_not_served_at_this_moment_is_made_later(
     assert!(matches!(made, Err(Stop::Store(Error::UnknownKind { .. }))));
     assert_eq!(pass.seen.failure, None);
 }
+
+/// What becomes of copying the secret of a managed resource to that of a claim.
+async fn copied(refusal: fn(&ObjectKey) -> Option<Error>) -> (Taken, Seen) {
+    let (binder, local) = self::binder(refusal);
+    let namespace = |name: &str| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
+    let owner =
+        json!({"apiVersion": "cloud.dev/v1", "kind": "Store", "name": "s", "uid": "m1", "controller": true});
+    let source = json!({"apiVersion": "v1", "kind": "Secret", "data": {"password": "eA=="},
+        "metadata": {"name": "made", "namespace": "system", "ownerReferences": [owner]}});
+    for object in [namespace("system"), namespace("team"), source] {
+        local.create(Object::from_value(object).unwrap(), &by()).await.unwrap();
+    }
+    let managed = Object::from_value(json!({"apiVersion": "cloud.dev/v1", "kind": "Store",
+        "metadata": {"name": "s", "uid": "m1"}, "status": {"bindingPhase": "Bound"},
+        "spec": {"writeConnectionSecretToRef": {"namespace": "system", "name": "made"}}}))
+    .unwrap();
+    let mut pass = Pass::begin(&binder, claim(), by());
+    pass.seen.managed = Some(Sight::There(Box::new(managed)));
+    let taken = pass.take(Step::Propagate).await;
+    (taken, pass.seen)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_secret_that_may_not_be_written_is_said_and_one_that_could_not_be_is_tried_again() {
+    let (taken, seen) = copied(forbidden).await;
+    assert!(taken.is_ok(), "it is for the claim to say");
+    let why = seen.propagation.unwrap().unwrap_err();
+    assert!(why.contains("conn is refused: not you"), "{why}");
+
+    let (taken, seen) = copied(|_| Some(Error::unavailable("nobody is there"))).await;
+    assert!(matches!(taken, Err(Stop::Store(Error::Unavailable(_)))));
+    assert_eq!(seen.propagation, None);
+
+    let (taken, seen) = copied(|_| None).await;
+    assert!(taken.is_ok());
+    assert_eq!(seen.propagation, Some(Ok(())));
+}
