@@ -1,6 +1,6 @@
 //! Starts and stops the controllers that `decide.rs` casts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -158,7 +158,7 @@ impl Registry {
         if request.is_onlooker {
             return Ok(self.look_on(&definitions, &declared, &cast, unserved.as_ref()).await);
         }
-        let mut failed = None;
+        let (mut failed, mut unheld) = (None, BTreeSet::new());
         let (mut living, mut leaving) = (Vec::new(), Vec::new());
         // Each is held, and remembers whom it serves, before anything can be bound by it.
         for (mut object, declared) in definitions.into_iter().zip(&declared) {
@@ -169,12 +169,16 @@ impl Registry {
             match self.attend(&mut object, declared, &cast, &by).await {
                 Ok(()) => living.push((object, declared)),
                 // One that cannot be written harms nobody else.
-                Err(error) => failed = Some(error),
+                Err(error) => {
+                    unheld.insert(declared.name.clone());
+                    failed = Some(error);
+                }
             }
         }
         self.0.players.set(cast.claims.clone(), cast.managed.clone());
         self.stop_outdated(&cast).await;
-        let is_whole = self.begin(&cast);
+        // What runs goes on; nothing begins for one that is not held.
+        let is_whole = self.begin(&cast.without(&unheld, &declared, &kinds));
         // From here on nobody takes on a claim for what is leaving.
         let (mut waits, mut is_over) = (Vec::new(), false);
         for (object, declared) in leaving {
