@@ -5,11 +5,12 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
+use std::time::Duration;
 
-use concert_model::{Encoded, LabelSelector, ObjectKey};
-use concert_store::conformance::{Subject, Widgets, bounded, next};
+use concert_model::{Encoded, GroupKind, LabelSelector, ObjectKey};
+use concert_store::conformance::{Definition, Subject, Widgets, bounded, next};
 use concert_store::kubernetes::{Config, Connect, Kubernetes, Spawn, Verb};
-use concert_store::{By, Delete, Error, Event, Events, PageRequest, Query, Store, SystemClock};
+use concert_store::{By, Clock, Delete, Error, Event, Events, PageRequest, Query, Store, SystemClock};
 use concert_testbed::Cluster;
 use futures_util::task::AtomicWaker;
 use serde_json::json;
@@ -247,6 +248,43 @@ case!(watches_go_on_after_a_definition_was_changed, cluster, {
     follow_until(&store, &query, shared, "after").await;
     follow_until(&store, &labelled, own, "after").await;
     assert_eq!(widgets.get("after").await.head().labels["l"], "1");
+});
+
+// The server announces versions one after the other, each a moment after the one before.
+case!(a_kind_is_there_with_all_its_versions_or_not_at_all, cluster, {
+    let subject = Subject::new(Arc::new(store(cluster, Arc::default()).await));
+    // Each asks only now and then, so several see more of the moments in between.
+    let mut readers = Vec::new();
+    for _ in 0..8 {
+        readers.push(store(cluster, Arc::default()).await);
+    }
+    let definition = Definition::usual().changed(|spec| {
+        let mut older = spec["versions"][0].clone();
+        older["name"] = json!("v1alpha1");
+        older["storage"] = json!(false);
+        spec["versions"].as_array_mut().unwrap().push(older);
+    });
+    let clock = SystemClock::new();
+    for _ in 0..30 {
+        let group = format!("{}.conformance.concert.dev", subject.unique("half"));
+        subject.store.create(definition.object(&group, "half"), &By::actor("test")).await.unwrap();
+        let kind = GroupKind::new(group.as_str(), "Widget");
+        let mut waiting: Vec<&Kubernetes> = readers.iter().collect();
+        while let Some(reader) = waiting.pop() {
+            match reader.kind(&kind).await {
+                Ok(found) => {
+                    let versions: Vec<&str> = found.versions.iter().map(|it| &**it).collect();
+                    let is_whole = versions.len() == 2 && versions.contains(&"v1alpha1");
+                    assert!(is_whole && &*found.storage_version == "v1", "{versions:?} of {kind}");
+                }
+                Err(Error::UnknownKind { .. }) => {
+                    waiting.insert(0, reader);
+                    clock.sleep(Duration::from_millis(10)).await;
+                }
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
 });
 
 case!(a_kind_that_is_gone_ends_its_watches, cluster, {

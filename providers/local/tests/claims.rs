@@ -71,9 +71,12 @@ async fn bound(control: &Control, claim: &ObjectKey, managed: &str) -> (Details,
 }
 
 async fn bound_to(control: &Control, claim: &ObjectKey, managed: &GroupKind) -> (Details, ObjectKey) {
-    let claim = until(|| async {
-        let claim = find(control, claim).await?;
-        (claim.status()["bindingPhase"] == "Bound").then_some(claim)
+    let claim = until_or(|| async {
+        match find(control, claim).await {
+            Some(claim) if claim.status()["bindingPhase"] == "Bound" => Ok(claim),
+            Some(claim) => Err(standing(control, claim, managed).await),
+            None => Err(format!("there is no {claim}")),
+        }
     })
     .await;
     assert_eq!(claim.spec()["resourceRef"]["kind"], *managed.kind);
@@ -87,6 +90,17 @@ async fn bound_to(control: &Control, claim: &ObjectKey, managed: &GroupKind) -> 
     }
     let made = claim.spec()["resourceRef"]["name"].as_str().unwrap();
     (details, ObjectKey::cluster(managed.clone(), made))
+}
+
+/// How a claim stands, and what is made for it so far.
+async fn standing(control: &Control, claim: Object, managed: &GroupKind) -> String {
+    let made = claim.spec()["resourceRef"]["name"].as_str().unwrap_or_default();
+    let made = match made {
+        "" => None,
+        name => control.store.get(&ObjectKey::cluster(managed.clone(), name)).await.ok(),
+    };
+    let made = made.map_or("nothing".to_owned(), |it| it.decode().into_value().to_string());
+    format!("{}, and made for it is {made}", claim.into_value())
 }
 
 async fn let_go(control: &Control, claim: &ObjectKey, managed: &ObjectKey) {
@@ -182,10 +196,12 @@ fn redis_by(class: &str, fields: serde_json::Value) -> (String, String, ObjectKe
 
 /// Waits until a claim says something, and answers with that.
 async fn says(control: &Control, claim: &ObjectKey, words: &str) -> String {
-    until(|| async {
-        let claim = find(control, claim).await?;
-        let ready = concert_model::condition::find(claim.status(), "Ready")?;
-        ready.message.contains(words).then_some(ready.message)
+    until_or(|| async {
+        let Some(claim) = find(control, claim).await else { return Err(format!("there is no {claim}")) };
+        match concert_model::condition::find(claim.status(), "Ready") {
+            Some(ready) if ready.message.contains(words) => Ok(ready.message),
+            _ => Err(format!("not {words:?}: {}", claim.into_value())),
+        }
     })
     .await
 }

@@ -44,7 +44,7 @@ pub fn claim(name: &str, mut spec: Value) -> Value {
 /// A cluster with a reconciler, a provider, and the kinds that a claim needs. Fields are dropped in order:
 /// the reconciler ends first.
 pub struct Scene {
-    _reconciler: Reconciler,
+    reconciler: Reconciler,
     pub provider: Provider,
     pub world: World,
 }
@@ -53,15 +53,28 @@ impl Scene {
     pub fn open() -> Option<Self> {
         let world = World::apart()?;
         let provider = Provider::start(&world, &["--claims"]);
-        let declared = config(&[("cloud", &provider.address, None)]);
-        let reconciler = Reconciler::start(&world, &declared, &["--poll-interval", "1h"]);
+        let reconciler = reconcile(&world, &provider);
         define(&world);
-        Some(Self { _reconciler: reconciler, provider, world })
+        Some(Self { reconciler, provider, world })
     }
 }
 
+fn reconcile(world: &World, provider: &Provider) -> Reconciler {
+    let declared = config(&[("cloud", &provider.address, None)]);
+    Reconciler::start(world, &declared, &["--poll-interval", "1h"])
+}
+
+/// Takes a claim away by force while nobody is there who could let go of it.
+fn tear(world: &World, provider: &Provider, reconciler: &mut Reconciler, name: &str) {
+    reconciler.process.kill();
+    world.kubectl(&["delete", CLAIM, name, "--wait=false"]);
+    world.patch(CLAIM, name, &json!({"metadata": {"finalizers": null}}));
+    world.wait_gone(CLAIM, name);
+    *reconciler = reconcile(world, provider);
+}
+
 /// Defines everything that is shipped for a Redis and for buckets, with an account.
-fn define(world: &World) {
+pub fn define(world: &World) {
     world.define(&["example-providerconfigs.yaml", "example-providerconfigusages.yaml"]);
     world.apply(&json!({"apiVersion": EXAMPLE, "kind": "ProviderConfig", "metadata": {"name": "gcp"},
         "spec": {"credentials": {"source": "None"}}}));
@@ -90,7 +103,7 @@ pub fn wait_bound(world: &World, name: &str) -> Value {
 
 #[test]
 fn claims_are_bound_by_whatever_they_say_and_let_go() {
-    let Some(scene) = Scene::open() else { return };
+    let Some(mut scene) = Scene::open() else { return };
     let world = &scene.world;
     // One that is not ready for want of kinds says so, and the others play.
     let waiting = world.get("claimdefinitions", "mysqlinstance").unwrap();
@@ -122,6 +135,10 @@ fn claims_are_bound_by_whatever_they_say_and_let_go() {
         is(it, "Synced", "False") && message(it, "Synced").contains("belongs to another claim")
     });
 
+    let torn = wait_bound(world, "political")["spec"]["resourceRef"]["name"].as_str().unwrap().to_owned();
+    tear(world, &scene.provider, &mut scene.reconciler, "political");
+    world.wait_gone(STORE, &torn);
+
     let retained = wait_bound(world, "selected")["spec"]["resourceRef"]["name"].as_str().unwrap().to_owned();
     let deleted = wait_bound(world, "named")["spec"]["resourceRef"]["name"].as_str().unwrap().to_owned();
     world.kubectl(&["delete", CLAIM, "--all", "--timeout=60s"]);
@@ -134,6 +151,12 @@ fn claims_are_bound_by_whatever_they_say_and_let_go() {
         live => Err(live.to_string()),
     });
     assert_eq!(scene.provider.count("doubles"), 0);
+
+    // It plays as soon as the last of them is there, whichever comes last.
+    for file in ["managed/cloudsqlinstances.yaml", "mysqlinstances.yaml"] {
+        world.define_file(&workspace().join("deploy/claims").join(file));
+    }
+    world.wait_for("claimdefinitions", "mysqlinstance", "ready", |it| is(it, "Ready", "True"));
 }
 
 #[test]

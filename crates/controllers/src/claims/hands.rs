@@ -14,6 +14,10 @@ use crate::managed::event::{Event, Recorder};
 /// within a second, also if others are faster a few times.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(25);
 
+/// Before another look at what is of a kind that is not served at this moment: a server that has just learned
+/// of a change to the kind knows it again in less. One that is really gone ends its controllers.
+const UNSERVED_PAUSE: Duration = Duration::from_secs(1);
+
 /// The longest name of a manager that a kube-apiserver takes, in bytes.
 const MANAGER_MAX: usize = 128;
 
@@ -42,14 +46,14 @@ impl Hands {
         }
     }
 
-    /// The object; none if there is none, or nothing of its kind.
+    /// The object; none if there is none.
     ///
     /// # Errors
     /// As the store's.
     pub async fn find(&self, key: &ObjectKey) -> Result<Option<Object>, Error> {
         match self.store.get(key).await {
             Ok(found) => Ok(Some(found.decode())),
-            Err(Error::NotFound { .. } | Error::UnknownKind { .. }) => Ok(None),
+            Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
@@ -85,7 +89,8 @@ impl Hands {
     /// two from meeting again. The back-off is for failures.
     pub fn missed(&self, error: &Error) -> Outcome {
         match error {
-            Error::NotFound { .. } | Error::UnknownKind { .. } => Outcome::Done,
+            Error::NotFound { .. } => Outcome::Done,
+            Error::UnknownKind { .. } => Outcome::Requeue(words(error).into(), Some(UNSERVED_PAUSE)),
             Error::Conflict { .. } => {
                 let pause = CONFLICT_PAUSE + CONFLICT_PAUSE.mul_f64(self.chance.fraction());
                 Outcome::Requeue("the object changed meanwhile".into(), Some(pause))
@@ -148,6 +153,15 @@ mod tests {
         let long: Arc<str> = format!("claims/{}", "x".repeat(200)).into();
         assert_eq!(manager(&long).len(), MANAGER_MAX);
         assert!(long.starts_with(&*manager(&long)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_served_at_this_moment_is_looked_at_again_soon() {
+        let (hands, kind) = (hands(0), GroupKind::new("x.dev", "Class"));
+        let error = hands.find(&ObjectKey::cluster(kind, "a")).await.expect_err("nobody can say");
+        assert!(matches!(error, Error::UnknownKind { .. }), "{error}");
+        let soon = Outcome::Requeue("there is no kind Class.x.dev".into(), Some(UNSERVED_PAUSE));
+        assert_eq!(hands.missed(&error), soon);
     }
 
     #[tokio::test(start_paused = true)]

@@ -23,8 +23,8 @@ use crate::local::{DEFINITION_GROUP, DEFINITION_KIND};
 
 /// How long an answer is believed: definitions change seldom, and most changes are noticed earlier.
 const KNOWN_FOR: Duration = Duration::from_secs(300);
-/// How long the absence of a kind is believed: long enough that a caller who asks in a loop costs
-/// little, short enough that a kind just defined is there at once.
+/// How long the absence of a kind is believed, or what may be half of it: long enough that a caller who asks
+/// in a loop costs little, short enough that a kind just defined is there at once.
 const UNKNOWN_FOR: Duration = Duration::from_millis(100);
 /// Absences kept: beyond that the oldest are asked for again.
 const UNKNOWN_MAX: usize = 1_024;
@@ -67,8 +67,30 @@ pub(super) struct Kinds(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
-    found: BTreeMap<GroupKind, (Arc<Resource>, Duration)>,
+    found: BTreeMap<GroupKind, Kept>,
     missing: BTreeMap<GroupKind, Duration>,
+    /// How often something was doubted: what was asked before that is not kept.
+    doubts: u64,
+}
+
+/// An answer, and for how long it is believed.
+struct Kept {
+    resource: Arc<Resource>,
+    is_whole: bool,
+    at: Duration,
+    span: Duration,
+}
+
+/// For how long an answer is believed, after what was kept before. One that may be half is asked again soon,
+/// and ever more seldom while it stays as it is: many kinds really are in some versions of their group only.
+fn span(versions: &[Arc<str>], is_whole: bool, before: Option<&Kept>) -> Duration {
+    match before {
+        _ if is_whole => KNOWN_FOR,
+        Some(before) if !before.is_whole && before.resource.kind.versions == versions => {
+            KNOWN_FOR.min(before.span * 2)
+        }
+        _ => UNKNOWN_FOR,
+    }
 }
 
 impl Kinds {
@@ -79,23 +101,29 @@ impl Kinds {
     /// How a kind is served, as far as is known or by asking.
     pub(super) async fn find(&self, transport: &Transport, kind: &GroupKind) -> Result<Arc<Resource>> {
         let now = transport.clock.elapsed();
-        {
+        let doubts = {
             let known = self.known();
-            if let Some((resource, at)) = known.found.get(kind)
-                && now < *at + KNOWN_FOR
+            if let Some(kept) = known.found.get(kind)
+                && now < kept.at + kept.span
             {
-                return Ok(resource.clone());
+                return Ok(kept.resource.clone());
             }
             if known.missing.get(kind).is_some_and(|at| now < *at + UNKNOWN_FOR) {
                 return Err(Error::UnknownKind { kind: kind.clone() });
             }
-        }
+            known.doubts
+        };
         let found = discover(transport, kind).await;
         let mut known = self.known();
+        if known.doubts != doubts {
+            return found.map(|(resource, _)| resource);
+        }
         match &found {
-            Ok(resource) => {
+            Ok((resource, is_whole)) => {
                 known.missing.remove(kind);
-                known.found.insert(kind.clone(), (resource.clone(), now));
+                let span = span(&resource.kind.versions, *is_whole, known.found.get(kind));
+                let kept = Kept { resource: resource.clone(), is_whole: *is_whole, at: now, span };
+                known.found.insert(kind.clone(), kept);
             }
             Err(Error::UnknownKind { .. }) => {
                 known.found.remove(kind);
@@ -106,12 +134,14 @@ impl Kinds {
             }
             Err(_) => {}
         }
-        found
+        found.map(|(resource, _)| resource)
     }
 
     /// Something says that what is known of a kind may be wrong.
     pub(super) fn doubt(&self, kind: &GroupKind) {
-        self.known().found.remove(kind);
+        let mut known = self.known();
+        known.found.remove(kind);
+        known.doubts += 1;
     }
 
     /// A definition was written: what is known of its group may be wrong.
@@ -122,6 +152,7 @@ impl Kinds {
             let mut known = self.known();
             known.found.retain(|kind, _| *kind.group != *group);
             known.missing.retain(|kind, _| *kind.group != *group);
+            known.doubts += 1;
         }
     }
 }
@@ -157,7 +188,9 @@ struct Found {
     namespaced: bool,
 }
 
-async fn discover(transport: &Transport, kind: &GroupKind) -> Result<Arc<Resource>> {
+/// How a kind is served, and whether that is surely all of it: versions of a kind that was just defined are
+/// announced one after the other.
+async fn discover(transport: &Transport, kind: &GroupKind) -> Result<(Arc<Resource>, bool)> {
     let unknown = || Error::UnknownKind { kind: kind.clone() };
     let group = if kind.group.is_empty() {
         let v1 = || Version { version: "v1".into() };
@@ -169,6 +202,7 @@ async fn discover(transport: &Transport, kind: &GroupKind) -> Result<Arc<Resourc
     let preferred = group.preferred_version.version;
     let others = group.versions.into_iter().map(|it| it.version).filter(|version| *version != preferred);
     let versions: Vec<Arc<str>> = std::iter::once(preferred.clone()).chain(others).collect();
+    let announced = versions.len();
     for version in versions {
         let root = if kind.group.is_empty() {
             Address::new("/api")
@@ -186,6 +220,7 @@ async fn discover(transport: &Transport, kind: &GroupKind) -> Result<Arc<Resourc
     let Some((version, plural, is_namespaced, has_status)) = served.first().cloned() else {
         return Err(unknown());
     };
+    let is_everywhere = served.len() == announced;
     let versions = served.into_iter().map(|(version, ..)| version).collect();
     let kind = Kind {
         group_kind: kind.clone(),
@@ -202,36 +237,62 @@ async fn discover(transport: &Transport, kind: &GroupKind) -> Result<Arc<Resourc
         "" => kind.plural.clone(),
         group => format!("{}.{group}", kind.plural).into(),
     };
-    let kind = Arc::new(define(transport, kind, &name).await?);
-    Ok(Arc::new(Resource { kind, name }))
+    let (kind, is_whole) = match definition(transport, &kind.group_kind, &name).await? {
+        Defined::BuiltIn => (kind, true),
+        Defined::Absent => (kind, is_everywhere),
+        Defined::Secret => (kind, false),
+        Defined::As(definition) => (complete(kind, &definition), true),
+    };
+    Ok((Arc::new(Resource { kind: Arc::new(kind), name }), is_whole))
 }
 
-/// What only the definition of a kind says; kinds without one are built in.
-async fn define(transport: &Transport, mut kind: Kind, name: &str) -> Result<Kind> {
-    if !kind.group_kind.group.contains('.') || is_definition(&kind.group_kind) {
-        return Ok(kind);
+/// What there is to learn from the definition of a kind.
+enum Defined {
+    /// Kinds of this group have none.
+    BuiltIn,
+    /// It has none, though it might.
+    Absent,
+    /// We may not read it.
+    Secret,
+    As(Value),
+}
+
+async fn definition(transport: &Transport, kind: &GroupKind, name: &str) -> Result<Defined> {
+    if !kind.group.contains('.') || is_definition(kind) {
+        return Ok(Defined::BuiltIn);
     }
     let root = Address::new("/apis").step(DEFINITION_GROUP).step("v1").step("customresourcedefinitions");
-    let definition: Option<Value> = match ask(transport, &kind.group_kind, root.step(name)).await {
-        Ok(definition) => definition,
+    match ask(transport, kind, root.step(name)).await {
+        Ok(Some(definition)) => Ok(Defined::As(definition)),
+        Ok(None) => Ok(Defined::Absent),
         // Whoever may not read definitions can still work with what they define.
-        Err(Error::Forbidden { .. }) => None,
-        Err(error) => return Err(error),
-    };
-    let Some(definition) = definition else { return Ok(kind) };
-    kind.has_generation = true;
-    let versions = definition["spec"]["versions"].as_array().into_iter().flatten();
-    let Some(stored) = versions.clone().find(|version| version["storage"] == true) else { return Ok(kind) };
-    let name = stored["name"].as_str().unwrap_or_default();
-    if kind.versions.iter().any(|version| **version == *name) {
-        kind.storage_version = name.into();
-        kind.has_status = stored["subresources"]["status"].is_object();
+        Err(Error::Forbidden { .. }) => Ok(Defined::Secret),
+        Err(error) => Err(error),
     }
-    let shown = versions.clone().find(|version| version["name"] == *kind.storage_version);
-    let fields = shown.and_then(|version| version["selectableFields"].as_array()).into_iter().flatten();
+}
+
+/// A kind as its definition has it, whichever of its versions were announced so far. Those that were come
+/// first, in their order.
+fn complete(mut kind: Kind, definition: &Value) -> Kind {
+    kind.has_generation = true;
+    let versions = definition["spec"]["versions"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let served: Vec<&Value> = versions.iter().filter(|version| version["served"] == true).collect();
+    let mut names: Vec<Arc<str>> =
+        served.iter().filter_map(|version| version["name"].as_str()).map(Arc::from).collect();
+    let rank = |name: &Arc<str>| kind.versions.iter().position(|it| it == name).unwrap_or(usize::MAX);
+    names.sort_by_key(rank);
+    let Some(first) = names.first().cloned() else { return kind };
+    kind.versions = names;
+    let stored = served.iter().find(|version| version["storage"] == true);
+    let Some(shown) = stored.or_else(|| served.iter().find(|version| version["name"] == *first)) else {
+        return kind;
+    };
+    kind.storage_version = shown["name"].as_str().map_or(first, Arc::from);
+    kind.has_status = shown["subresources"]["status"].is_object();
+    let fields = shown["selectableFields"].as_array().into_iter().flatten();
     let path = |field: &Value| Some(field["jsonPath"].as_str()?.trim_start_matches('.').to_owned());
     kind.selectable_fields = fields.filter_map(path).collect();
-    Ok(kind)
+    kind
 }
 
 /// Kinds that are built in count generations where they have something to make true.
@@ -265,5 +326,79 @@ async fn ask<T: for<'a> Deserialize<'a>>(
             Refusal::NotServed => Ok(None),
             Refusal::Error(error) => Err(error),
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn kind(versions: &[&str]) -> Kind {
+        let group_kind = GroupKind::new("a.dev", "Widget");
+        Kind {
+            name_rule: name_rule(&group_kind),
+            group_kind,
+            storage_version: versions[0].into(),
+            versions: versions.iter().map(|it| Arc::from(*it)).collect(),
+            plural: "widgets".into(),
+            is_namespaced: true,
+            has_status: false,
+            has_generation: false,
+            selectable_fields: Vec::new(),
+        }
+    }
+
+    /// A definition of these versions: the name of each, whether it is served, and whether it is stored.
+    fn definition(versions: &[(&str, bool, bool)]) -> Value {
+        let version = |(name, served, storage): &(&str, bool, bool)| {
+            json!({"name": name, "served": served, "storage": storage, "subresources": {"status": {}},
+                "selectableFields": [{"jsonPath": format!(".spec.{name}")}]})
+        };
+        json!({"spec": {"versions": versions.iter().map(version).collect::<Vec<_>>()}})
+    }
+
+    fn names(kind: &Kind) -> Vec<&str> {
+        kind.versions.iter().map(|it| &**it).collect()
+    }
+
+    #[test]
+    fn a_kind_of_which_half_is_announced_has_all_the_versions_of_its_definition() {
+        let both = definition(&[("v1alpha1", true, false), ("v1beta1", true, true)]);
+        let half = complete(kind(&["v1alpha1"]), &both);
+        assert_eq!(names(&half), ["v1alpha1", "v1beta1"]);
+        assert_eq!((&*half.storage_version, half.has_status, half.has_generation), ("v1beta1", true, true));
+        assert_eq!(half.selectable_fields, ["spec.v1beta1"]);
+        // What is preferred stays first.
+        let whole = complete(kind(&["v1beta1", "v1alpha1"]), &both);
+        assert_eq!(names(&whole), ["v1beta1", "v1alpha1"]);
+    }
+
+    #[test]
+    fn a_version_that_is_not_served_is_none() {
+        let old = definition(&[("v1alpha1", false, false), ("v1beta1", true, true)]);
+        assert_eq!(names(&complete(kind(&["v1alpha1"]), &old)), ["v1beta1"]);
+        // Stored in one that nobody can ask for: shown in the first that one can.
+        let new = definition(&[("v1alpha1", true, false), ("v1beta1", false, true)]);
+        let shown = complete(kind(&["v1alpha1"]), &new);
+        assert_eq!((names(&shown), &*shown.storage_version), (vec!["v1alpha1"], "v1alpha1"));
+        assert_eq!(shown.selectable_fields, ["spec.v1alpha1"]);
+        assert_eq!(names(&complete(kind(&["v1"]), &json!({}))), ["v1"]);
+    }
+
+    #[test]
+    fn half_an_answer_is_asked_again_soon_and_ever_more_seldom_while_it_stays_so() {
+        let kept = |versions: &[&str], is_whole, span| {
+            let resource = Arc::new(Resource { kind: Arc::new(kind(versions)), name: "widgets".into() });
+            Kept { resource, is_whole, at: Duration::ZERO, span }
+        };
+        let (one, two) = (kind(&["v1"]).versions, kind(&["v1", "v2"]).versions);
+        assert_eq!(span(&one, true, None), KNOWN_FOR);
+        assert_eq!(span(&one, false, None), UNKNOWN_FOR);
+        assert_eq!(span(&one, false, Some(&kept(&["v1"], true, KNOWN_FOR))), UNKNOWN_FOR);
+        assert_eq!(span(&one, false, Some(&kept(&["v1"], false, UNKNOWN_FOR))), UNKNOWN_FOR * 2);
+        assert_eq!(span(&one, false, Some(&kept(&["v1"], false, KNOWN_FOR))), KNOWN_FOR);
+        assert_eq!(span(&two, false, Some(&kept(&["v1"], false, KNOWN_FOR))), UNKNOWN_FOR);
     }
 }

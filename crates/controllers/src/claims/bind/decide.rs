@@ -43,7 +43,12 @@ pub enum Sight {
     /// This.
     There(Box<Object>),
     /// It could not be read.
-    Failed(String),
+    Failed {
+        /// In words.
+        why: String,
+        /// Whether another try may do without anybody doing anything about it.
+        is_transient: bool,
+    },
 }
 
 /// What can fail.
@@ -135,6 +140,11 @@ fn failed(doing: Doing, why: &str) -> Verdict {
     Verdict::failed(why, Next::After(SHORT_WAIT)).with_ready(ready, "").telling(Told::warning(reason, why))
 }
 
+/// When to read again what could not be read.
+fn another_look(is_transient: bool) -> Next {
+    if is_transient { Next::Retry } else { Next::After(SHORT_WAIT) }
+}
+
 struct Situation<'a> {
     claim: &'a Object,
     seen: &'a Seen,
@@ -158,8 +168,8 @@ impl Situation<'_> {
         }
         let managed = match &self.seen.managed {
             None => return Step::LookAtManaged(self.name.clone()),
-            Some(Sight::Failed(why)) => {
-                let verdict = Verdict::failed(why.as_str(), Next::After(SHORT_WAIT));
+            Some(Sight::Failed { why, is_transient }) => {
+                let verdict = Verdict::failed(why.as_str(), another_look(*is_transient));
                 let told = Told::warning(event::CANNOT_GET_MANAGED, why.as_str());
                 return Step::Rest(verdict.with_ready(Ready::Deleting, "").telling(told));
             }
@@ -184,8 +194,8 @@ impl Situation<'_> {
         }
         match &self.seen.managed {
             None => Step::LookAtManaged(self.name.clone()),
-            Some(Sight::Failed(why)) => {
-                let verdict = Verdict::failed(why.as_str(), Next::After(SHORT_WAIT));
+            Some(Sight::Failed { why, is_transient }) => {
+                let verdict = Verdict::failed(why.as_str(), another_look(*is_transient));
                 Step::Rest(verdict.telling(Told::warning(event::CANNOT_GET_MANAGED, why.as_str())))
             }
             Some(Sight::Absent) => self.absent(),
@@ -227,8 +237,8 @@ impl Situation<'_> {
         };
         let there = match &self.seen.class {
             None => return Step::LookAtClass(class.name.clone()),
-            Some(Sight::Failed(why)) => {
-                return creating(why.clone(), event::CANNOT_GET_CLASS, Next::After(SHORT_WAIT));
+            Some(Sight::Failed { why, is_transient }) => {
+                return creating(why.clone(), event::CANNOT_GET_CLASS, another_look(*is_transient));
             }
             Some(Sight::Absent) => {
                 let it = shown(&class.kind, "", &class.name);

@@ -34,12 +34,6 @@ pub enum Stop {
     Store(Error),
 }
 
-impl From<Error> for Stop {
-    fn from(error: Error) -> Self {
-        Stop::Store(error)
-    }
-}
-
 type Taken = Result<(), Stop>;
 
 impl<'a> Pass<'a> {
@@ -99,7 +93,18 @@ impl<'a> Pass<'a> {
         match self.binder.hands.find(&key).await {
             Ok(Some(found)) => Sight::There(Box::new(found)),
             Ok(None) => Sight::Absent,
-            Err(error) => Sight::Failed(super::super::hands::words(&error)),
+            Err(error) => {
+                let is_unserved = matches!(error, Error::UnknownKind { .. });
+                let is_needed =
+                    self.claim.deleted_at().is_none() && self.binder.implementation.unusable.is_none();
+                // A claim can go without it. For one that lives the kind was there a moment ago, and is again
+                // in a moment, or others play.
+                if is_unserved && !is_needed {
+                    return Sight::Absent;
+                }
+                let why = super::super::hands::words(&error);
+                Sight::Failed { why, is_transient: is_unserved || error.is_transient() }
+            }
         }
     }
 
@@ -227,7 +232,7 @@ impl<'a> Pass<'a> {
     /// What somebody has to do something about is said; what another try may cure is tried again.
     fn fail(&mut self, doing: Doing, error: Error) -> Taken {
         match error {
-            Error::Conflict { .. } => Err(Stop::Store(error)),
+            Error::Conflict { .. } | Error::UnknownKind { .. } => Err(Stop::Store(error)),
             error if error.is_transient() => Err(Stop::Store(error)),
             error => {
                 self.seen.failure = Some((doing, super::super::hands::words(&error)));
@@ -236,8 +241,16 @@ impl<'a> Pass<'a> {
         }
     }
 
-    /// Copies the secret, if both name one. Says in words why not.
+    /// Copies the secret, if both name one. Says in words why not, also if it was the store that refused.
     async fn propagate(&self) -> Result<Result<(), String>, Stop> {
+        match self.copy().await {
+            Ok(copied) => Ok(copied),
+            Err(error) if is_refusal(&error) => Ok(Err(super::super::hands::words(&error))),
+            Err(error) => Err(Stop::Store(error)),
+        }
+    }
+
+    async fn copy(&self) -> Result<Result<(), String>, Error> {
         let Some(Sight::There(managed)) = &self.seen.managed else { return Ok(Ok(())) };
         let Some((from, to)) = route(&self.claim, managed) else { return Ok(Ok(())) };
         let hands = &self.binder.hands;
@@ -256,8 +269,8 @@ impl<'a> Pass<'a> {
                     source = match hands.store.update(agreeing, &self.by).await {
                         Ok(agreed) => agreed.decode(),
                         // It went meanwhile, as it can: another pass sees what became of it.
-                        Err(Error::NotFound { key }) => return Err(Stop::Store(Error::Conflict { key })),
-                        Err(error) => return Err(error.into()),
+                        Err(Error::NotFound { key }) => return Err(Error::Conflict { key }),
+                        Err(error) => return Err(error),
                     };
                     continue;
                 }
@@ -266,14 +279,25 @@ impl<'a> Pass<'a> {
             };
             stored = match written {
                 Ok(written) => Some(written.decode()),
-                Err(error @ Error::Invalid { .. }) => return Ok(Err(super::super::hands::words(&error))),
                 // Somebody made one just now, or took it away: another pass sees what is there.
                 Err(Error::AlreadyExists { key } | Error::NotFound { key }) if key == to => {
-                    return Err(Stop::Store(Error::Conflict { key }));
+                    return Err(Error::Conflict { key });
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             };
         }
-        Err(Stop::Store(Error::Conflict { key: to }))
+        Err(Error::Conflict { key: to })
     }
 }
+
+/// Whether the store will refuse the same again until somebody does something about it.
+fn is_refusal(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Invalid { .. } | Error::Unknown { .. } | Error::Contested { .. } | Error::Forbidden { .. }
+    )
+}
+
+#[cfg(test)]
+#[path = "pass_tests.rs"]
+mod tests;

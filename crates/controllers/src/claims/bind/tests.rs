@@ -87,6 +87,10 @@ fn with_class(class: Sight) -> Seen {
     Seen { class: Some(class), ..absent() }
 }
 
+fn failed(is_transient: bool) -> Sight {
+    Sight::Failed { why: "no".into(), is_transient }
+}
+
 fn step(claim: &Object, seen: &Seen) -> Step {
     decide(claim, seen, &implementation())
 }
@@ -172,7 +176,7 @@ fn nothing_is_made_or_reserved_for_a_claim_that_may_be_gone() {
 
 #[test]
 fn a_managed_resource_that_cannot_be_read_is_said() {
-    let seen = Seen { managed: Some(Sight::Failed("no".into())), ..Seen::default() };
+    let seen = Seen { managed: Some(failed(false)), ..Seen::default() };
     assert_eq!(said(&held(), &seen), (None, false, "CannotGetManagedResource", "no".into()));
     assert_eq!(rest(&held(), &seen).next, Next::After(SHORT_WAIT));
 }
@@ -199,9 +203,20 @@ fn a_class_that_is_not_there_or_cannot_be_read_is_said() {
     assert_eq!((ready, is_synced, event), (Some(Ready::Creating), false, "CannotGetResourceClass"));
     assert_eq!(message, "StoreClass ha does not exist: create it, or claim by another class");
     assert!(matches!(rest(&held(), &with_class(Sight::Absent)).next, Next::WaitFor(_)));
-    let failed = with_class(Sight::Failed("no".into()));
-    assert_eq!(said(&held(), &failed), (Some(Ready::Creating), false, "CannotGetResourceClass", "no".into()));
-    assert_eq!(rest(&held(), &failed).next, Next::After(SHORT_WAIT));
+    let unread = with_class(failed(false));
+    assert_eq!(said(&held(), &unread), (Some(Ready::Creating), false, "CannotGetResourceClass", "no".into()));
+    assert_eq!(rest(&held(), &unread).next, Next::After(SHORT_WAIT));
+}
+
+#[test]
+fn what_another_try_may_cure_is_said_all_the_same_and_tried_soon() {
+    let managed = Seen { managed: Some(failed(true)), ..Seen::default() };
+    for (claim, seen) in
+        [(held(), managed.clone()), (held(), with_class(failed(true))), (deleted(held()), managed)]
+    {
+        assert_eq!(rest(&claim, &seen).synced, Some(Err("no".into())));
+        assert_eq!(rest(&claim, &seen).next, Next::Retry);
+    }
 }
 
 #[test]
@@ -374,7 +389,7 @@ fn a_claim_that_was_never_held_just_goes() {
 
 #[test]
 fn a_managed_resource_that_cannot_be_read_holds_a_claim_that_goes() {
-    let seen = Seen { managed: Some(Sight::Failed("no".into())), ..Seen::default() };
+    let seen = Seen { managed: Some(failed(false)), ..Seen::default() };
     let (ready, is_synced, event, _) = said(&deleted(held()), &seen);
     assert_eq!((ready, is_synced, event), (Some(Ready::Deleting), false, "CannotGetManagedResource"));
 }

@@ -97,6 +97,17 @@ impl Cast {
         self.parts.values().find_map(|part| part.plays_for(claim))
     }
 
+    /// What is the same without the definitions of these names.
+    pub fn without(&self, names: &BTreeSet<Arc<str>>, declared: &[Declared], kinds: &Kinds) -> Self {
+        if names.is_empty() {
+            return self.clone();
+        }
+        let others: Vec<Declared> = declared.iter().filter(|it| !names.contains(&it.name)).cloned().collect();
+        let mut same = cast(&others, kinds);
+        same.parts.retain(|name, part| self.parts.get(name) == Some(part));
+        same
+    }
+
     /// Whether somebody makes managed resources of this kind for claims of that.
     pub fn makes(&self, claim: &GroupKind, managed: &GroupKind) -> bool {
         self.parts.values().any(|part| match part {

@@ -2,6 +2,7 @@
 //! while the process runs.
 
 pub mod decide;
+mod defined;
 mod hold;
 mod read;
 mod run;

@@ -1,6 +1,6 @@
 //! Starts and stops the controllers that `decide.rs` casts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use concert_engine::{
     Controller, Failure, Lane, Objects, Outcome, Reconciler, Request, Source, StartError, Wait, source,
 };
 use concert_model::condition::{self, Status};
-use concert_model::{Condition, FieldSelector, GroupKind, Object, ObjectKey};
+use concert_model::{Condition, Encoded, FieldSelector, GroupKind, Object, ObjectKey};
 use concert_store::{By, Error, Query};
 use serde_json::Value;
 use tracing::{debug, info};
@@ -26,6 +26,7 @@ use super::super::schedule::{self, Scheduler};
 use super::super::vocabulary::DEFINITION_FINALIZER;
 use super::super::{POLL, Pace};
 use super::decide::{Cast, Declared, Part, cast};
+use super::defined::Defined;
 use super::hold::{Held, bound_by, hold, let_go};
 use super::read::{self, crd};
 use crate::managed::registry::Parts;
@@ -40,6 +41,8 @@ const PROPAGATOR: &str = "claims/secretpropagator";
 const DEFINITION_OF_DEFINITIONS: &str = "claimdefinitions.concert.dev";
 /// Between looks of a member that waits for another to hold a definition.
 const ONLOOKER_PAUSE: Duration = Duration::from_secs(1);
+/// Between looks for a kind that is defined and not served yet, which is a matter of a moment.
+const UNSERVED_PAUSE: Duration = Duration::from_secs(1);
 /// How long what runs may take to end when its definition goes.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -50,6 +53,7 @@ pub struct Registry(Arc<Inner>);
 struct Inner {
     parts: Parts,
     players: Arc<propagate::Players>,
+    defined: Arc<Defined>,
     running: Mutex<BTreeMap<Arc<str>, Part>>,
 }
 
@@ -58,7 +62,8 @@ struct Inner {
 /// # Errors
 /// [`StartError::Taken`] if it runs already.
 pub fn start(parts: Parts) -> Result<Registry, StartError> {
-    let inner = Inner { parts, players: propagate::kinds(), running: Mutex::default() };
+    let (players, defined) = (propagate::kinds(), Arc::default());
+    let inner = Inner { parts, players, defined, running: Mutex::default() };
     let registry = Registry(Arc::new(inner));
     let name = FieldSelector::field("metadata.name", DEFINITION_OF_DEFINITIONS);
     let gate = Gate(Arc::downgrade(&registry.0));
@@ -102,10 +107,15 @@ impl Registry {
         if engine.controller(DEFINITIONS).is_some() {
             return true;
         }
-        let all = |_: &_| vec![item()];
+        let all = |_: &Encoded| vec![item()];
+        let defined = self.0.defined.clone();
+        let seen = move |it: &Encoded| {
+            defined.see(it);
+            vec![item()]
+        };
         let controller = Controller::builder(DEFINITIONS, Arc::new(Definitions(Arc::downgrade(&self.0))))
             .source(Source::mapped(Query::all(definition::kind()), all).changed(source::except_status))
-            .source(Source::mapped(Query::all(crd()), all))
+            .source(Source::mapped(Query::all(crd()), seen))
             .concurrency(1)
             .poll(self.pace().poll)
             .relist(Some(self.pace().relist))
@@ -144,10 +154,11 @@ impl Registry {
         let declared: Vec<Declared> = definitions.iter().map(read::declared).collect();
         let kinds = read::kinds(store, &declared).await?;
         let cast = cast(&declared, &kinds);
+        let unserved = self.0.defined.unserved(store, &declared, &kinds).await?;
         if request.is_onlooker {
-            return Ok(self.look_on(&definitions, &declared, &cast).await);
+            return Ok(self.look_on(&definitions, &declared, &cast, unserved.as_ref()).await);
         }
-        let mut failed = None;
+        let (mut failed, mut unheld) = (None, BTreeSet::new());
         let (mut living, mut leaving) = (Vec::new(), Vec::new());
         // Each is held, and remembers whom it serves, before anything can be bound by it.
         for (mut object, declared) in definitions.into_iter().zip(&declared) {
@@ -158,12 +169,16 @@ impl Registry {
             match self.attend(&mut object, declared, &cast, &by).await {
                 Ok(()) => living.push((object, declared)),
                 // One that cannot be written harms nobody else.
-                Err(error) => failed = Some(error),
+                Err(error) => {
+                    unheld.insert(declared.name.clone());
+                    failed = Some(error);
+                }
             }
         }
         self.0.players.set(cast.claims.clone(), cast.managed.clone());
         self.stop_outdated(&cast).await;
-        let is_whole = self.begin(&cast);
+        // What runs goes on; nothing begins for one that is not held.
+        let is_whole = self.begin(&cast.without(&unheld, &declared, &kinds));
         // From here on nobody takes on a claim for what is leaving.
         let (mut waits, mut is_over) = (Vec::new(), false);
         for (object, declared) in leaving {
@@ -177,18 +192,23 @@ impl Registry {
         if let Some(error) = failed {
             return Err(error);
         }
-        Ok(match (is_whole, is_over, waits.is_empty()) {
+        Ok(match (is_whole, is_over) {
             // One of that name has not ended yet.
-            (false, _, _) => Outcome::Requeue("a controller cannot start yet".into(), None),
-            (true, true, _) => Outcome::Requeue("nothing is bound by a former implementation".into(), None),
-            (true, false, false) => Outcome::WaitFor(waits),
-            (true, false, true) => Outcome::Done,
+            (false, _) => Outcome::Requeue("a controller cannot start yet".into(), None),
+            (true, true) => Outcome::Requeue("nothing is bound by a former implementation".into(), None),
+            (true, false) => rest(waits, unserved.as_ref()),
         })
     }
 
     /// Every member runs the controllers; one of them writes, and is waited for: a definition is held before
     /// anything can be bound by it.
-    async fn look_on(&self, definitions: &[Object], declared: &[Declared], cast: &Cast) -> Outcome {
+    async fn look_on(
+        &self,
+        definitions: &[Object],
+        declared: &[Declared],
+        cast: &Cast,
+        unserved: Option<&GroupKind>,
+    ) -> Outcome {
         let is_attended = |(object, declared): (&Object, &Declared)| {
             let is_held = object.finalizers().iter().any(|it| it == DEFINITION_FINALIZER);
             let ready = condition::find(object.status(), "Ready");
@@ -204,7 +224,7 @@ impl Registry {
         self.0.players.set(cast.claims.clone(), cast.managed.clone());
         self.stop_outdated(cast).await;
         match self.begin(cast) {
-            true => Outcome::Done,
+            true => rest(Vec::new(), unserved),
             false => Outcome::Requeue("a controller cannot start yet".into(), None),
         }
     }
@@ -395,6 +415,19 @@ impl Registry {
     }
 }
 
+/// When to look again, where nothing is left to do: when what was waited for changes. What is not served yet
+/// comes without a change.
+fn rest(waits: Vec<Wait>, unserved: Option<&GroupKind>) -> Outcome {
+    match (unserved, waits.is_empty()) {
+        (None, true) => Outcome::Done,
+        (None, false) => Outcome::WaitFor(waits),
+        (Some(kind), true) => {
+            Outcome::Requeue(format!("{kind} is not served yet").into(), Some(UNSERVED_PAUSE))
+        }
+        (Some(_), false) => Outcome::WaitAtMost(waits, UNSERVED_PAUSE),
+    }
+}
+
 /// Opens and closes with the definition of definitions. Weak, because the registry owns the controller
 /// that owns this.
 struct Gate(Weak<Inner>);
@@ -441,5 +474,21 @@ impl Reconciler for Definitions {
 impl std::fmt::Debug for Registry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.controllers()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_kind_that_is_not_served_yet_is_looked_for_again_soon() {
+        let wait = || vec![Wait::existence_of(item())];
+        assert_eq!(rest(Vec::new(), None), Outcome::Done);
+        assert_eq!(rest(wait(), None), Outcome::WaitFor(wait()));
+        let kind = GroupKind::new("x.dev", "Redis");
+        let soon = Outcome::Requeue("Redis.x.dev is not served yet".into(), Some(UNSERVED_PAUSE));
+        assert_eq!(rest(Vec::new(), Some(&kind)), soon);
+        assert_eq!(rest(wait(), Some(&kind)), Outcome::WaitAtMost(wait(), UNSERVED_PAUSE));
     }
 }

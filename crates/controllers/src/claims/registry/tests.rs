@@ -65,6 +65,16 @@ fn each_implementation_has_those_who_choose_one_who_binds_and_one_who_lets_go() 
 }
 
 #[test]
+fn nothing_begins_for_a_definition_that_is_not_held_and_for_the_others_what_is_the_same() {
+    let (both, kinds) = ([declared("d", None, &["A"]), declared("e", None, &["B"])], kinds(&ALL));
+    let all = cast(&both, &kinds);
+    let some = all.without(&BTreeSet::from([Arc::from("e")]), &both, &kinds);
+    // Who chooses among A and B waits for both.
+    assert_eq!(names(&some), ["claims/reclaimer/redis.x.dev/a.x.dev", "claims/redis.x.dev/a.x.dev"]);
+    assert_eq!(all.without(&BTreeSet::new(), &both, &kinds).parts, all.parts);
+}
+
+#[test]
 fn claim_kinds_of_one_name_in_two_groups_have_controllers_each() {
     let mut all = kinds(&ALL);
     all.insert(GroupKind::new("y.dev", "Redis"), known("Redis").1);
