@@ -184,8 +184,8 @@ impl Writer {
             Operation::Update(object, Part::Status) => {
                 store.update_status(object, by).await.map(Written::Updated)
             }
-            Operation::Patch(key, part, Change::Plain(patch)) => {
-                store.patch(&key, part, &patch, by).await.map(Written::Updated)
+            Operation::Patch(key, part, Change::Plain { version, patch }) => {
+                store.patch_as(&key, &version, part, &patch, by).await.map(Written::Updated)
             }
             Operation::Patch(key, part, Change::Strategic(patch)) => {
                 store.patch_strategic(&key, part, &patch, by).await.map(Written::Updated)
