@@ -34,6 +34,7 @@ fn a_line_that_makes_no_sense_is_refused_with_a_hint() {
         &["get"],
         &["get", "x", "-o", "xml"],
         &["apply"],
+        &["plan", "-f", "x", "-o", "name"],
         &["token"],
         &["delete", "--wait=maybe", "x/y"],
     ] {
