@@ -28,7 +28,7 @@ mod user;
 mod way_in;
 
 pub use access::Access;
-pub use bootstrap::{Bootstrap, bootstrap, ensure_roles, issue_for_administrator};
+pub use bootstrap::{Bootstrap, bootstrap, ensure_roles, first_token, issue_for_administrator};
 pub use custom_role::{CustomRole, Served, custom_role_kind, is_operation, is_system_permission};
 pub use escalation::is_sensitive;
 pub use gate::{Gate, Refusal};
