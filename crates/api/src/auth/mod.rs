@@ -43,6 +43,7 @@ pub use person::{PLUGIN_HOSTS, Person, person_kind, role_group};
 pub use rule::{Rule, covers};
 pub use throttle::{Attempt, Throttle};
 pub use token::{Issued, TokenError, is_known, issue, issue_for_user, sweep, token_kind};
+pub(crate) use user::ANONYMOUS;
 pub use user::User;
 pub use way_in::has_other_way_in;
 
