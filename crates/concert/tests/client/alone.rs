@@ -73,6 +73,8 @@ fn flags_come_before_variables_and_variables_before_the_file() {
         assert!(out.contains(line), "{line:?} is not in {out}");
     }
     assert!(check(&[]).contains("API             127.0.0.1:28001\n"));
+    // Every flag of `concert serve`.
+    check(&["--log-level", "info,concert_engine=debug", "--log-format", "json"]);
 }
 
 #[test]
