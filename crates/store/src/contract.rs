@@ -142,6 +142,9 @@ pub struct By {
     pub unknown_fields: UnknownFields,
     /// Where to leave what the author should hear although the write succeeded.
     pub warnings: Warnings,
+    /// What a namespace waits for (`spec.finalizers`) stays, whatever the write says (own stores only;
+    /// Kubernetes decides by the path).
+    pub keeps_namespaces: bool,
 }
 
 impl By {

@@ -2,6 +2,9 @@
 //!
 //! Writing down never holds up a request: records go through a queue, and what finds it full is counted
 //! and said so in the next line. Bodies, headers and queries are never written, so no secret can be.
+//!
+//! What strangers try and read goes a way of its own, with a queue and a file of its own: anybody may send
+//! as much of that as they like, and none of it displaces what those who are known did.
 
 mod record;
 mod sink;
@@ -15,7 +18,7 @@ use tokio::sync::mpsc;
 pub use record::{Record, Target};
 pub use sink::Sink;
 
-/// Records on their way to the sink: about a second of requests at full speed, 2 MB.
+/// Records on their way to a sink: about a second of requests at full speed, 2 MB.
 const QUEUE_MAX: usize = 8_192;
 /// Records written at once.
 const BATCH_MAX: usize = 256;
@@ -23,38 +26,58 @@ const BATCH_MAX: usize = 256;
 /// Takes records. Cheap to clone.
 #[derive(Clone)]
 pub struct Audit {
-    queue: Option<mpsc::Sender<Record>>,
-    lost: Arc<AtomicU64>,
+    known: Trail,
+    strangers: Trail,
 }
 
 impl Audit {
     /// Keeps nothing.
     pub fn off() -> Self {
-        Self { queue: None, lost: Arc::default() }
+        Self { known: Trail::default(), strangers: Trail::default() }
     }
 
-    /// Writes to `sink` until `tasks` are asked to stop and everything is written.
+    /// Writes to `sink`, and what strangers try beside it, until `tasks` are asked to stop and everything is
+    /// written.
     pub fn start(sink: Sink, tasks: &Tasks) -> Self {
-        let (queue, records) = mpsc::channel(QUEUE_MAX);
-        let lost = Arc::<AtomicU64>::default();
-        let writer = Writer { sink, records, lost: lost.clone() };
-        let shutdown = tasks.shutdown().clone();
-        tasks.spawn("audit", OnExit::Stop, async move { writer.run(shutdown).await });
-        Self { queue: Some(queue), lost }
+        let strangers = Trail::start("audit of strangers", sink.of_strangers(), tasks);
+        Self { known: Trail::start("audit", sink, tasks), strangers }
     }
 
     /// Takes note of one request. Never waits.
     pub fn note(&self, record: Record) {
+        let trail = if record.is_of_stranger() { &self.strangers } else { &self.known };
+        trail.note(record);
+    }
+
+    /// Records that found their queue full, since the start.
+    pub fn lost(&self) -> u64 {
+        self.known.lost.load(Ordering::Relaxed) + self.strangers.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// One way of records into a sink.
+#[derive(Clone, Default)]
+struct Trail {
+    queue: Option<mpsc::Sender<Record>>,
+    lost: Arc<AtomicU64>,
+}
+
+impl Trail {
+    fn start(name: &'static str, sink: Sink, tasks: &Tasks) -> Self {
+        let (queue, records) = mpsc::channel(QUEUE_MAX);
+        let lost = Arc::<AtomicU64>::default();
+        let writer = Writer { sink, records, lost: lost.clone() };
+        let shutdown = tasks.shutdown().clone();
+        tasks.spawn(name, OnExit::Stop, async move { writer.run(shutdown).await });
+        Self { queue: Some(queue), lost }
+    }
+
+    fn note(&self, record: Record) {
         if let Some(queue) = &self.queue
             && queue.try_send(record).is_err()
         {
             self.lost.fetch_add(1, Ordering::Relaxed);
         }
-    }
-
-    /// Records that found the queue full, since the start.
-    pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
     }
 }
 

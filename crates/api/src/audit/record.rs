@@ -7,7 +7,7 @@ use std::time::Duration;
 use concert_model::{Timestamp, time};
 use serde_json::{Map, Value};
 
-use crate::auth::{Access, User};
+use crate::auth::{ANONYMOUS, Access, User};
 
 /// Longest text of one field. Names are far shorter; paths and users of strangers need not be.
 const TEXT_BYTES_MAX: usize = 512;
@@ -89,6 +89,18 @@ impl Record {
             code,
             took: Duration::ZERO,
         }
+    }
+
+    /// Whether somebody whom nobody knows was refused or only read. What they change, as a login does, is a
+    /// part of what is done here.
+    pub(super) fn is_of_stranger(&self) -> bool {
+        let is_known = self.user.as_deref().is_some_and(|user| user != ANONYMOUS);
+        let verb = match &self.target {
+            None => "",
+            Some(Target::Path { verb, .. } | Target::Resource { verb, .. }) => verb,
+        };
+        let is_read = matches!(verb, "" | "get" | "head" | "list" | "watch" | "options");
+        !is_known && (self.code >= 400 || is_read)
     }
 
     /// JSON and a line feed. JSON escapes whatever could end a line or control a terminal.

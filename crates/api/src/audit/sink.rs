@@ -17,6 +17,22 @@ pub enum Sink {
 }
 
 impl Sink {
+    /// The same for strangers: `audit-strangers.jsonl` beside `audit.jsonl`.
+    pub(super) fn of_strangers(&self) -> Self {
+        match self {
+            Self::Log => Self::Log,
+            Self::File(path) => {
+                let mut name = path.file_stem().unwrap_or_default().to_owned();
+                name.push("-strangers");
+                let beside = path.with_file_name(name);
+                Self::File(match path.extension() {
+                    Some(extension) => beside.with_extension(extension),
+                    None => beside,
+                })
+            }
+        }
+    }
+
     /// Writes whole lines. A disk that cannot take them does not stop the server: the lines go to the log.
     pub(super) async fn write(&self, lines: String) {
         let Self::File(path) = self else { return log(&lines) };

@@ -106,3 +106,37 @@ fn a_large_file_is_set_aside() {
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "2\n3\n");
     assert_eq!(std::fs::read_to_string(folder.path().join("audit.log.1")).unwrap(), "0\n1\n");
 }
+
+#[tokio::test]
+async fn strangers_cannot_wash_out_what_others_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("audit.jsonl");
+    let tasks = tasks();
+    let audit = Audit::start(Sink::File(path.clone()), &tasks);
+    let at = |verb: &'static str, path: &'static str| Access::Path { verb, path };
+    let note = |user: Option<&User>, access: &Access<'_>, code: u16| {
+        audit.note(Record::new(Timestamp::UNIX_EPOCH, user, Some(access), code));
+    };
+    audit.note(record("before"));
+    let nobody = User::anonymous();
+    for _ in 0..2 * QUEUE_MAX {
+        note(None, &at("get", "/api/v1/secrets"), 401);
+    }
+    note(Some(&nobody), &at("get", "/healthz"), 200);
+    note(Some(&nobody), &at("post", "/api/v1/auth/login"), 200);
+    note(Some(&User::known("ann", [])), &at("get", "/version"), 200);
+    assert!(audit.lost() > 0, "of strangers");
+    tasks.stop(Duration::from_secs(10)).await;
+    let kept: Vec<Value> = lines(&path).iter().map(|line| line["code"].clone()).collect();
+    assert_eq!(kept, [json!(201), json!(200), json!(200)]);
+    let tried = lines(&folder.path().join("audit-strangers.jsonl"));
+    assert!(tried.iter().any(|line| line["lost"].is_number()));
+    assert!(tried.iter().all(|line| line["code"] != 201 && line["user"] != "ann"));
+}
+
+#[test]
+fn strangers_have_a_file_beside() {
+    let beside = |path: &str| Sink::File(path.into()).of_strangers();
+    assert_eq!(beside("/a/audit.jsonl"), Sink::File("/a/audit-strangers.jsonl".into()));
+    assert_eq!(beside("/a/audit"), Sink::File("/a/audit-strangers".into()));
+}

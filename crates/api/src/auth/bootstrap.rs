@@ -32,16 +32,30 @@ pub struct Bootstrap {
 /// # Errors
 /// Those of the store.
 pub async fn bootstrap(store: &Local, clock: &dyn Clock, chance: &Chance) -> Result<Bootstrap, TokenError> {
-    let by = bootstrapping();
-    let marker = ObjectKey::cluster(GroupKind::new(GROUP, "ClusterRole"), LAST_ROLE);
     // Before the marker: cut off in between, the next start makes another token, and nobody is locked out.
-    let first_token = match store.get(&marker).await {
-        Ok(_) => None,
-        Err(Error::NotFound { .. }) => Some(issue_for_administrator(store, clock, chance, &by).await?),
-        Err(error) => return Err(TokenError::Store(error)),
-    };
+    let first_token = first_token(store, clock, chance).await?;
     ensure_roles(store).await?;
     Ok(Bootstrap { first_token })
+}
+
+/// The first token of a store that is new; none for others. It is new until [`ensure_roles`] is done: whoever
+/// keeps the token does so before, since the next start makes no other.
+///
+/// # Errors
+/// Those of the store.
+pub async fn first_token(
+    store: &Local,
+    clock: &dyn Clock,
+    chance: &Chance,
+) -> Result<Option<Issued>, TokenError> {
+    let marker = ObjectKey::cluster(GroupKind::new(GROUP, "ClusterRole"), LAST_ROLE);
+    match store.get(&marker).await {
+        Ok(_) => Ok(None),
+        Err(Error::NotFound { .. }) => {
+            issue_for_administrator(store, clock, chance, &bootstrapping()).await.map(Some)
+        }
+        Err(error) => Err(TokenError::Store(error)),
+    }
 }
 
 /// Makes what is missing of the roles and bindings: a store where nobody is asked who they are needs no more.

@@ -28,7 +28,7 @@ mod user;
 mod way_in;
 
 pub use access::Access;
-pub use bootstrap::{Bootstrap, bootstrap, ensure_roles, issue_for_administrator};
+pub use bootstrap::{Bootstrap, bootstrap, ensure_roles, first_token, issue_for_administrator};
 pub use custom_role::{CustomRole, Served, custom_role_kind, is_operation, is_system_permission};
 pub use escalation::is_sensitive;
 pub use gate::{Gate, Refusal};
@@ -43,6 +43,7 @@ pub use person::{PLUGIN_HOSTS, Person, person_kind, role_group};
 pub use rule::{Rule, covers};
 pub use throttle::{Attempt, Throttle};
 pub use token::{Issued, TokenError, is_known, issue, issue_for_user, sweep, token_kind};
+pub(crate) use user::ANONYMOUS;
 pub use user::User;
 pub use way_in::has_other_way_in;
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 /// Whoever did not say who they are.
-const ANONYMOUS: &str = "system:anonymous";
+pub(crate) const ANONYMOUS: &str = "system:anonymous";
 
 /// May do everything, whatever the roles say: the way back in when they are broken.
 pub(super) const MASTERS: &str = "system:masters";

@@ -185,7 +185,7 @@ impl Inner {
             patch["spec"]["paused"] = json!(paused);
         }
         self.entry(caller, id).await?;
-        let change = Change::Plain(Patch::Merge(patch));
+        let change = Change::Plain { version: names::VERSION.into(), patch: Patch::Merge(patch) };
         let entry = commit(call, Operation::Patch(names::entry_key(id), Part::Main, change)).await?;
         self.shown(caller, &entry.into_object().decode(), StatusCode::OK).await
     }

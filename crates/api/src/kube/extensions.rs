@@ -65,7 +65,11 @@ pub(crate) async fn explain(call: &Call<'_>) -> Result<Answer, Error> {
 pub(crate) async fn history(call: &Call<'_>) -> Result<Answer, Error> {
     call.params.check(&["limit", "before"])?;
     let before = call.params.number("before")?.map(Revision);
-    let limit = call.params.number("limit")?.unwrap_or(HISTORY_DEFAULT).clamp(1, HISTORY_MAX);
+    let limit = call.params.number("limit")?.unwrap_or(HISTORY_DEFAULT);
+    if !(1..=HISTORY_MAX).contains(&limit) {
+        let rule = format!("query parameter limit={limit} must be from 1 to {HISTORY_MAX}");
+        return Err(Error::bad_request(format!("{rule}; go on with before=REVISION")));
+    }
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     let past = call.api.store.history(&call.key(), before, limit).await;
     let past = past.map_err(|error| Error::of_read(error, &call.naming()))?;

@@ -85,10 +85,13 @@ fn is_loopback(authority: &str, port: u16) -> bool {
 
 fn is_data(content_type: &str) -> bool {
     let essence = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if essence == "text/yaml" {
+        return true;
+    }
     let Some(subtype) = essence.strip_prefix("application/") else { return false };
     let form = subtype.rsplit('+').next().unwrap_or(subtype);
     // Browsers ask before they send any of these; kubectl sends the last for the kinds it knows.
-    matches!(form, "json" | "yaml" | "vnd.kubernetes.protobuf")
+    matches!(form, "json" | "yaml" | "x-yaml" | "vnd.kubernetes.protobuf")
 }
 
 #[cfg(test)]
@@ -154,6 +157,8 @@ mod tests {
             ("application/json", 200),
             ("application/json; charset=utf-8", 200),
             ("Application/YAML", 200),
+            ("application/x-yaml", 200),
+            ("text/yaml; charset=utf-8", 200),
             ("application/merge-patch+json", 200),
             ("application/apply-patch+yaml", 200),
             ("application/json-patch+json", 200),
@@ -161,6 +166,7 @@ mod tests {
             ("application/x-www-form-urlencoded", 415),
             ("multipart/form-data", 415),
             ("text/json", 415),
+            ("text/x-yaml", 415),
             ("application/jsonx", 415),
             ("", 415),
         ] {

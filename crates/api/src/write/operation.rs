@@ -45,7 +45,12 @@ impl Operation {
 #[derive(Clone, Debug)]
 pub enum Change {
     /// JSON patch or merge patch.
-    Plain(Patch),
+    Plain {
+        /// The version of the kind that it is written in: what that knows may be changed.
+        version: String,
+        /// What to do.
+        patch: Patch,
+    },
     /// Strategic merge patch, for built-in kinds.
     Strategic(Value),
 }

@@ -29,15 +29,23 @@ pub(super) fn to(operation: Operation, version: &ResourceVersion) -> Operation {
 
 fn pinned(change: Change, version: Value) -> Change {
     match change {
-        Change::Plain(Patch::Merge(patch)) => Change::Plain(Patch::Merge(named(patch, version))),
         Change::Strategic(patch) => Change::Strategic(named(patch, version)),
-        Change::Plain(Patch::Json(mut patch)) => {
+        Change::Plain { version: written_in, patch } => {
+            Change::Plain { version: written_in, patch: tested(patch, version) }
+        }
+    }
+}
+
+fn tested(patch: Patch, version: Value) -> Patch {
+    match patch {
+        Patch::Merge(patch) => Patch::Merge(named(patch, version)),
+        Patch::Json(mut patch) => {
             let test = json!([{"op": "test", "path": "/metadata/resourceVersion", "value": version}]);
             if let Ok(Patch::Json(mut test)) = Patch::json(test) {
                 test.0.append(&mut patch.0);
                 patch = test;
             }
-            Change::Plain(Patch::Json(patch))
+            Patch::Json(patch)
         }
     }
 }
@@ -66,16 +74,21 @@ mod tests {
         change
     }
 
+    fn plain(patch: Patch) -> Change {
+        Change::Plain { version: "v1".into(), patch }
+    }
+
     #[test]
     fn every_patch_can_be_pinned() {
         let merge = Patch::merge(json!({"spec": 1})).unwrap();
-        let Change::Plain(Patch::Merge(merge)) = patched(Change::Plain(merge)) else { panic!() };
+        let Change::Plain { patch: Patch::Merge(merge), .. } = patched(plain(merge)) else { panic!() };
         assert_eq!(merge, json!({"metadata": {"resourceVersion": "7"}, "spec": 1}));
         let own = json!({"metadata": {"resourceVersion": "5"}});
         let Change::Strategic(kept) = patched(Change::Strategic(own.clone())) else { panic!() };
         assert_eq!(kept, own);
         let json = Patch::json(json!([{"op": "remove", "path": "/spec"}])).unwrap();
-        let Change::Plain(json) = patched(Change::Plain(json)) else { panic!() };
+        let Change::Plain { patch: json, version } = patched(plain(json)) else { panic!() };
+        assert_eq!(version, "v1");
         let target = |version: &str| json!({"metadata": {"resourceVersion": version}, "spec": 1});
         assert!(json.apply(&target("7")).is_ok());
         assert!(json.apply(&target("8")).is_err());

@@ -106,7 +106,8 @@ fn key() -> ObjectKey {
 }
 
 fn merge(data: Value) -> Operation {
-    Operation::Patch(key(), Part::Main, Change::Plain(Patch::merge(json!({"data": data})).unwrap()))
+    let patch = Patch::merge(json!({"data": data})).unwrap();
+    Operation::Patch(key(), Part::Main, Change::Plain { version: "v1".into(), patch })
 }
 
 fn apply(data: Value) -> Operation {

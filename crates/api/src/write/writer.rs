@@ -35,6 +35,12 @@ impl From<Denied> for Refused {
     }
 }
 
+/// The namespaces that Kubernetes keeps from being deleted.
+fn is_immortal(key: &ObjectKey) -> bool {
+    let is_namespace = key.kind.group.is_empty() && &*key.kind.kind == "Namespace";
+    is_namespace && matches!(&*key.name, "default" | "kube-system" | "kube-public")
+}
+
 /// Writes on behalf of users. Cheap to clone.
 #[derive(Clone)]
 pub struct Writer {
@@ -58,10 +64,14 @@ impl Writer {
     /// Does `operation` for `user`, who was allowed its verb already.
     ///
     /// # Errors
-    /// [`Refused::Gate`] for what the stored state shows to be more than that verb;
+    /// [`Refused::Gate`] for what the stored state shows to be more than that verb; [`Refused::Denied`] for
+    /// what somebody who is asked forbids, and for the end of a namespace that everything counts on;
     /// [`Refused::Store`] for everything else.
     pub async fn write(&self, user: &User, operation: Operation, by: &By) -> Result<Written, Refused> {
         let key = operation.key()?;
+        if matches!(operation, Operation::Delete(..)) && is_immortal(&key) {
+            return Err(Denied::Forbidden("this namespace may not be deleted".into()).into());
+        }
         if self.is_judged(&operation, &key.kind) {
             return self.write_judged(user, &key, operation, by).await;
         }
@@ -184,8 +194,8 @@ impl Writer {
             Operation::Update(object, Part::Status) => {
                 store.update_status(object, by).await.map(Written::Updated)
             }
-            Operation::Patch(key, part, Change::Plain(patch)) => {
-                store.patch(&key, part, &patch, by).await.map(Written::Updated)
+            Operation::Patch(key, part, Change::Plain { version, patch }) => {
+                store.patch_as(&key, &version, part, &patch, by).await.map(Written::Updated)
             }
             Operation::Patch(key, part, Change::Strategic(patch)) => {
                 store.patch_strategic(&key, part, &patch, by).await.map(Written::Updated)

@@ -58,6 +58,12 @@ async fn history_says_who_wrote_what() {
         .await;
     assert_eq!(older.expect(200)["items"][0]["act"], "Created");
     assert_eq!(stage.get(&format!("{WIDGETS}/b/history")).await.refusal().0, 404);
+    stage.get(&format!("{WIDGETS}/a/history?limit=500")).await.expect(200);
+    for limit in [0, 501] {
+        let (code, _, message) = stage.get(&format!("{WIDGETS}/a/history?limit={limit}")).await.refusal();
+        assert_eq!(code, 400);
+        assert!(message.contains(&format!("limit={limit} must be from 1 to 500")), "{message}");
+    }
 }
 
 #[tokio::test]

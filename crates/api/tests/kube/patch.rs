@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::stage::{Stage, WIDGETS};
+use crate::stage::{Stage, WIDGETS, definition};
 
 #[tokio::test]
 async fn a_merge_patch_lays_over_and_removes() {
@@ -85,4 +85,34 @@ async fn a_patch_in_another_version_is_answered_in_it() {
         (&patched["apiVersion"], &patched["spec"]["size"]),
         (&json!("example.com/v1beta1"), &json!(4))
     );
+}
+
+#[tokio::test]
+async fn a_patch_knows_the_fields_of_the_version_it_is_sent_to() {
+    let stage = Stage::new().await;
+    stage.create("a").await;
+    let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/widgets.example.com";
+    let mut changed = definition();
+    let schema = &mut changed["spec"]["versions"][1]["schema"]["openAPIV3Schema"];
+    schema["properties"]["spec"]["properties"]["later"] = json!({"type": "string"});
+    schema["properties"]["status"]["properties"]["seen"] = json!({"type": "integer"});
+    let versions = json!({"spec": {"versions": changed["spec"]["versions"]}});
+    stage.patch(path, "merge-patch+json", &versions).await.expect(200);
+
+    let path = "/apis/example.com/v1beta1/namespaces/default/widgets/a";
+    let strict = format!("{path}?fieldValidation=Strict");
+    let merge = json!({"spec": {"later": "x"}});
+    let merged = stage.patch(&strict, "merge-patch+json", &merge).await.expect(200);
+    assert_eq!(merged["spec"], json!({"size": 1, "later": "x"}));
+    let operations = json!([
+        {"op": "test", "path": "/apiVersion", "value": "example.com/v1beta1"},
+        {"op": "replace", "path": "/spec/later", "value": "y"},
+    ]);
+    let operated = stage.patch(&strict, "json-patch+json", &operations).await.expect(200);
+    assert_eq!(operated["spec"], json!({"size": 1, "later": "y"}));
+    let observed = json!({"status": {"seen": 3}});
+    let told = stage.patch(&format!("{path}/status"), "merge-patch+json", &observed).await.expect(200);
+    assert_eq!((&told["status"], &told["spec"]["later"]), (&json!({"seen": 3}), &json!("y")));
+    let wrong = json!({"spec": {"later": 1}});
+    assert_eq!(stage.patch(path, "merge-patch+json", &wrong).await.refusal().0, 422);
 }

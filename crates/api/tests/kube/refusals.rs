@@ -213,3 +213,44 @@ async fn a_namespace_on_its_way_out_takes_nothing_in() {
     stage.put("/api/v1/namespaces/n/finalize", &namespace).await.expect(200);
     assert_eq!(stage.get("/api/v1/namespaces/n").await.code, 404);
 }
+
+#[tokio::test]
+async fn what_a_namespace_waits_for_changes_through_finalize_alone() {
+    let stage = Stage::new().await;
+    let path = "/api/v1/namespaces/n";
+    let mut namespace =
+        stage.post("/api/v1/namespaces", &json!({"metadata": {"name": "n"}})).await.expect(201);
+    for _ in 0..2 {
+        namespace["spec"]["finalizers"] = json!([]);
+        namespace["metadata"]["labels"] = json!({"a": "b"});
+        namespace = stage.put(path, &namespace).await.expect(200);
+        assert_eq!(namespace["spec"]["finalizers"], json!(["kubernetes"]));
+        for patch in [json!({"spec": {"finalizers": []}}), json!({"spec": null})] {
+            let patched = stage.patch(path, "merge-patch+json", &patch).await.expect(200);
+            assert_eq!(patched["spec"]["finalizers"], json!(["kubernetes"]), "{patch}");
+        }
+        let others = json!([{"op": "add", "path": "/spec/finalizers/-", "value": "a.dev/other"}]);
+        let patched = stage.patch(path, "json-patch+json", &others).await.expect(200);
+        assert_eq!(patched["spec"]["finalizers"], json!(["kubernetes"]));
+        // Once more, on its way out.
+        namespace = stage.delete(path).await.expect(200);
+        assert_eq!(namespace["status"]["phase"], "Terminating");
+    }
+    stage.put(&format!("{path}/finalize"), &namespace).await.expect(200);
+    namespace["spec"]["finalizers"] = json!([]);
+    stage.put(&format!("{path}/finalize"), &namespace).await.expect(200);
+    assert_eq!(stage.get(path).await.code, 404);
+}
+
+#[tokio::test]
+async fn namespaces_that_everything_counts_on_cannot_be_deleted() {
+    let stage = Stage::new().await;
+    stage.post("/api/v1/namespaces", &json!({"metadata": {"name": "kube-system"}})).await.expect(201);
+    for name in ["default", "kube-system"] {
+        let path = format!("/api/v1/namespaces/{name}");
+        let (code, reason, message) = stage.delete(&path).await.refusal();
+        assert_eq!((code, &*reason), (403, "Forbidden"));
+        assert_eq!(message, format!("namespaces {name:?} is forbidden: this namespace may not be deleted"));
+        assert_eq!(stage.get(&path).await.expect(200)["status"]["phase"], "Active");
+    }
+}

@@ -16,13 +16,6 @@ use crate::signals::until_told;
 pub struct Serve {
     #[command(flatten)]
     pub settings: Settings,
-    /// What to log: error, warn, info, debug or trace, also per module (info,concert_engine=debug)
-    /// [default: info]
-    #[arg(long, value_name = "LEVEL")]
-    log_level: Option<String>,
-    /// The form of log lines: text or json [default: text on a terminal, json otherwise]
-    #[arg(long, value_name = "FORM", value_parser = ["text", "json"])]
-    log_format: Option<String>,
 }
 
 /// What a control plane is told on the command line. The same can be said with `CONCERT_*` variables and in
@@ -98,6 +91,13 @@ pub struct Settings {
     /// A file with the certificates to verify it with
     #[arg(long, value_name = "FILE")]
     inventory_ca: Option<PathBuf>,
+    /// What to log: error, warn, info, debug or trace, also per module (info,concert_engine=debug)
+    /// [default: info]
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// The form of log lines: text or json [default: text on a terminal, json otherwise]
+    #[arg(long, value_name = "FORM", value_parser = ["text", "json"])]
+    log_format: Option<String>,
 }
 
 impl Settings {
@@ -131,6 +131,8 @@ impl Settings {
             inventory: self.inventory,
             inventory_token_file: self.inventory_token_file,
             inventory_ca: self.inventory_ca,
+            log_level: self.log_level,
+            log_format: self.log_format,
             ..Layer::default()
         };
         let variables = Layer::from_environment().map_err(concert_server::serve::Error::from)?;
@@ -147,8 +149,7 @@ impl Run for Serve {
         let config = self.settings.resolve()?;
         let is_terminal = std::io::stderr().is_terminal();
         let usual = if is_terminal { "text" } else { "json" };
-        let format = self.log_format.as_deref().or(config.log_format.as_deref()).unwrap_or(usual);
-        logs::start(self.log_level.as_deref().unwrap_or(&config.log_level), format)?;
+        logs::start(&config.log_level, config.log_format.as_deref().unwrap_or(usual))?;
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
         runtime.block_on(until_told(async |shutdown| {
             let running = Plane::new(config).start().await?;

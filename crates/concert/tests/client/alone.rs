@@ -34,6 +34,7 @@ fn a_line_that_makes_no_sense_is_refused_with_a_hint() {
         &["get"],
         &["get", "x", "-o", "xml"],
         &["apply"],
+        &["plan", "-f", "x", "-o", "name"],
         &["token"],
         &["delete", "--wait=maybe", "x/y"],
     ] {
@@ -72,6 +73,8 @@ fn flags_come_before_variables_and_variables_before_the_file() {
         assert!(out.contains(line), "{line:?} is not in {out}");
     }
     assert!(check(&[]).contains("API             127.0.0.1:28001\n"));
+    // Every flag of `concert serve`.
+    check(&["--log-level", "info,concert_engine=debug", "--log-format", "json"]);
 }
 
 #[test]

@@ -46,6 +46,16 @@ fn a_plan_says_what_would_change_and_touches_nothing() {
         json["items"][1]["store"]["changes"][0],
         json!({"path": "spec.size", "from": 1, "to": 4, "isSensitive": false})
     );
+    let ran = world.run(&["plan", "-f", &file, "-o", "yaml"]);
+    assert_eq!(ran.code, Some(2), "{}", ran.said);
+    assert!(ran.out.contains("path: spec.size") && !ran.out.contains("geheim"), "{}", ran.out);
+    assert_eq!(world.run(&["plan", "-f", &file, "-o", "table"]).out, *text);
+    for word in ["name", "wide"] {
+        world.run(&["plan", "-f", &file, "-o", word]).fails(64, &["FILE.plan", &format!("./{word}")]);
+    }
+    for word in ["yaml", "table", "name", "wide"] {
+        assert!(!std::path::Path::new(word).exists(), "{word}");
+    }
     let same = world.file("same.json", &bucket("same", 1).to_string());
     let ran = world.run(&["plan", "-f", &same]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "none Bucket planning/same\nnothing would change\n"));

@@ -95,10 +95,10 @@ fn a_viewer_is_told_how_an_object_is_and_not_how_it_was() {
     assert!(refused.contains("orbidden"), "{refused}");
 }
 
-/// The line of the audit trail that has all of these.
-fn noted(plane: &Plane, wanted: &Value) -> Value {
+/// The line of a file of the audit trail that has all of these.
+fn noted(plane: &Plane, file: &str, wanted: &Value) -> Value {
     eventually(&format!("a note of {wanted}"), || {
-        let trail = std::fs::read_to_string(plane.data().join("audit.jsonl")).map_err(|it| it.to_string())?;
+        let trail = std::fs::read_to_string(plane.data().join(file)).map_err(|it| it.to_string())?;
         let mut lines = trail.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
         let has_all =
             |line: &Value| wanted.as_object().unwrap().iter().all(|(name, it)| line.get(name) == Some(it));
@@ -117,19 +117,21 @@ fn the_audit_trail_says_who_did_what_and_keeps_secrets() {
     plane.refused(&["--token=concert_made-up", "get", "--raw", path], "");
 
     let secret = json!({"resource": "secrets", "namespace": "default", "name": "s"});
-    let about = |more: Value| {
+    let about_in = |file: &str, more: Value| {
         let mut wanted = secret.clone();
         wanted.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        noted(&plane, &wanted)
+        noted(&plane, file, &wanted)
     };
+    let about = |more: Value| about_in("audit.jsonl", more);
     let made = about(json!({"user": "admin", "verb": "create", "code": 201}));
     assert_eq!(made["from"], "127.0.0.1");
     assert!(made["time"].is_string() && made["tookMicros"].is_number(), "{made}");
     about(json!({"user": "system:serviceaccount:default:robot", "verb": "get", "code": 403}));
-    let nobody = about(json!({"verb": "get", "code": 401}));
+    let nobody = about_in("audit-strangers.jsonl", json!({"verb": "get", "code": 401}));
     assert!(nobody.get("user").is_none(), "{nobody}");
 
-    let trail = std::fs::read_to_string(plane.data().join("audit.jsonl")).unwrap();
+    let file = |name: &str| std::fs::read_to_string(plane.data().join(name)).unwrap();
+    let trail = file("audit.jsonl") + &file("audit-strangers.jsonl");
     let admin = plane.kubectl(&["config", "view", "--raw", "-o", "jsonpath={.users[0].user.token}"]);
     // The value, and how it looks in an object.
     for secret in ["open-sesame", "b3Blbi1zZXNhbWU", &robot, &admin, "made-up"] {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::managed::provider;
 use crate::plane::{Plane, widget};
-use crate::wire::call;
+use crate::wire::{WIDGETS, call, send};
 
 /// The program, with nothing of whoever runs the tests around it.
 fn concert(home: &Path, data: &Path, words: &[&str]) -> Command {
@@ -181,5 +181,25 @@ fn providers_are_declared_in_a_file_and_a_bad_one_is_refused() {
         for part in parts.iter().chain(&["error: ", "\nhint: concert config check"]) {
             assert!(said.contains(part), "{part:?} is not in {said}");
         }
+    }
+}
+
+#[test]
+fn a_long_history_is_read_to_its_end() {
+    let Some(plane) = Plane::start() else { return };
+    plane.define_widgets();
+    let made = call(&plane.address, "POST", WIDGETS, &widget("a", &json!({"size": 0})).to_string());
+    assert_eq!(made.map(|it| it.0), Some(201));
+    for size in 1..=510 {
+        let patch = json!({"spec": {"size": size}}).to_string();
+        let path = format!("{WIDGETS}/a");
+        let patched = send(&plane.address, "PATCH", &path, "application/merge-patch+json", &patch);
+        assert_eq!(patched.map(|it| it.0), Some(200));
+    }
+    for (limit, count) in [("1000", 511), ("505", 505), ("3", 3)] {
+        let said = plane.concert(&["history", "widget/a", "--limit", limit, "-o", "name"]);
+        let revisions: Vec<u64> = said.lines().map(|line| line.parse().unwrap()).collect();
+        assert_eq!(revisions.len(), count);
+        assert!(revisions.is_sorted_by(|newer, older| newer > older), "{said}");
     }
 }

@@ -209,6 +209,19 @@ fn transition_rules_compare_with_before() {
 }
 
 #[test]
+fn what_stays_as_it_was_is_not_asked_again() {
+    let object =
+        |i: i64, label: &str| json!({ "metadata": { "labels": { "a": label } }, "spec": { "i": i } });
+    let schema = compiled("self.i < 5");
+    assert_eq!(schema.check_rules(&object(9, "x"), None).len(), 1);
+    assert_eq!(schema.check_rules(&object(9, "y"), Some(&object(9, "x"))).len(), 0);
+    assert_eq!(schema.check_rules(&object(8, "x"), Some(&object(9, "x"))).len(), 1);
+    // What compares with before is asked of every change.
+    let rises = compiled("self.i > oldSelf.i");
+    assert_eq!(rises.check_rules(&object(9, "y"), Some(&object(9, "x"))).len(), 1);
+}
+
+#[test]
 fn elements_are_compared_with_the_element_of_the_same_key() {
     let schema = schema(json!({ "type": "array", "maxItems": 9, "x-kubernetes-list-type": "map",
     "x-kubernetes-list-map-keys": ["name"], "items": {

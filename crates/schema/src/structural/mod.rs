@@ -8,6 +8,7 @@
 mod checks;
 mod compile;
 mod default;
+pub(crate) mod earlier;
 mod format;
 mod number;
 pub(crate) mod order;

@@ -20,6 +20,15 @@ pub enum Address {
 pub struct AddressError(String);
 
 impl Address {
+    /// Whether nobody but this machine can get there.
+    pub fn is_local(&self) -> bool {
+        match self {
+            Address::Nowhere => true,
+            Address::Everywhere(_) => false,
+            Address::At(address) => address.ip().is_loopback(),
+        }
+    }
+
     /// What to bind, the first that works. An IPv6 socket takes IPv4 as well; a machine without IPv6
     /// has only the other.
     pub(super) fn candidates(&self) -> Vec<SocketAddr> {

@@ -1,12 +1,12 @@
 //! The folder with everything that a control plane owns: its store, the key of that, certificates, and the
 //! kubeconfig that gets its administrator in.
 
-use std::fs::{self, DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::fs::{self, DirBuilder};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use concert_api::listen::tls::replace_file;
 use concert_model::base64;
 use concert_store::backend::{Sqlite, sqlite};
 use concert_store::seal::Keyring;
@@ -106,17 +106,8 @@ impl DataFolder {
     pub fn write_kubeconfig(&self, entry: &Entry) -> Result<(), Error> {
         let path = self.kubeconfig();
         let failed = |error| Error::Data { path: path.clone(), error };
-        write_private(&path, entry.to_yaml().as_bytes()).map_err(failed)
+        replace_file(&path, entry.to_yaml().as_bytes(), 0o600).map_err(failed)
     }
-}
-
-/// Writes beside and renames, so that nobody ever reads half a file.
-fn write_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = path.with_extension("new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)
 }
 
 /// One cluster, one user, one context: what a kubeconfig of ours holds.

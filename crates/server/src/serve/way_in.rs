@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use concert_api::auth::{Gate, Keys, bootstrap, ensure_roles, issue_for_administrator};
+use concert_api::auth::{Gate, Keys, ensure_roles, first_token, issue_for_administrator};
 use concert_api::listen::tls::{Certificates, Source, names_for};
 use concert_api::listen::{self, Listener, Security};
 use concert_store::{By, Chance, Clock, Local};
@@ -78,7 +78,7 @@ impl WayIn {
         }
         // Somebody started it for development before, and nobody has a token yet.
         let was_open = path.exists() && folder.token_in_kubeconfig().is_none();
-        let first = match bootstrap(store, &**clock, chance).await.map_err(Error::store)?.first_token {
+        let first = match first_token(store, &**clock, chance).await.map_err(Error::store)? {
             None if was_open => {
                 let by = By::actor("concert").because("first start with authentication");
                 let issued = issue_for_administrator(store, &**clock, chance, &by).await;
@@ -92,6 +92,8 @@ impl WayIn {
         if token.is_some() {
             folder.write_kubeconfig(&Entry { server, authority: self.authority.clone(), token })?;
         }
+        // After the token was kept: only then does the next start make no other.
+        ensure_roles(store).await.map_err(Error::store)?;
         let gate = Gate::guarded_with_logins(store.clone(), clock.clone(), keys.clone());
         Ok((gate, is_first.then_some(path)))
     }
@@ -109,5 +111,45 @@ impl WayIn {
             address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), address.port());
         }
         format!("{scheme}://{address}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use concert_store::backend::memory::Memory;
+    use concert_store::{Config as StoreConfig, SystemClock};
+    use http::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+
+    use super::super::Layer;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_first_start_that_could_not_keep_its_token_makes_another_the_next_time() {
+        let place = tempfile::tempdir().unwrap();
+        let layer = Layer {
+            data_dir: Some(place.path().to_owned()),
+            listen: Some("127.0.0.1:0".into()),
+            admin_listen: Some("0".into()),
+            plugins: Some("off".into()),
+            ..Layer::default()
+        };
+        let (config, folder) = (layer.resolve().unwrap(), DataFolder::open(place.path()).unwrap());
+        let (clock, chance): (Arc<dyn Clock>, _) = (Arc::new(SystemClock::new()), Chance::seeded(1));
+        let settings = StoreConfig::new(clock.clone(), chance.fork()).inline();
+        let store = Local::open(Arc::new(Memory::new()), settings).unwrap();
+        let keys = config.logins.keys(&folder, &chance).unwrap();
+        let way_in = WayIn::open(&config, &folder, &clock).await.unwrap();
+
+        let in_the_way = place.path().join("kubeconfig.new");
+        std::fs::create_dir(&in_the_way).unwrap();
+        assert!(way_in.guard(&folder, &store, &clock, &chance, &keys).await.is_err());
+        std::fs::remove_dir(&in_the_way).unwrap();
+        let (gate, path) = way_in.guard(&folder, &store, &clock, &chance, &keys).await.unwrap();
+        assert_eq!(path, Some(folder.kubeconfig()));
+        let token = format!("Bearer {}", folder.token_in_kubeconfig().unwrap());
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, HeaderValue::from_str(&token).unwrap())]);
+        assert_eq!(&*gate.authenticate(&headers).await.unwrap().name, "admin");
+        let (_, again) = way_in.guard(&folder, &store, &clock, &chance, &keys).await.unwrap();
+        assert_eq!(again, None);
     }
 }

@@ -38,6 +38,15 @@ pub(super) fn admit<'a>(
         version.schema.default(whole);
         broken = version.schema.validate(whole);
     });
+    if let Some(stored) = stored.filter(|_| !broken.is_empty() && served.definition.is_some()) {
+        // The definition may have become stricter since.
+        let mut old = seen(version, stored);
+        if served.kind.has_status {
+            old.set("status", Value::Null);
+        }
+        let old = old.into_value();
+        object.change(|whole| broken = version.schema.validate_change(&FieldPath::root(), whole, &old));
+    }
     // What has the wrong type is named once.
     if definition::is_definition(kind) && broken.is_empty() {
         definition::default(object);
@@ -51,6 +60,16 @@ pub(super) fn admit<'a>(
     if errors.is_empty() { Ok(version) } else { Err(Error::Invalid { what: describe(object), errors }) }
 }
 
+/// What is stored, as `version` sees it.
+fn seen(version: &Version, stored: &Encoded) -> Object {
+    let mut object = stored.decode();
+    object.change(|whole| {
+        drop(version.schema.prune(whole));
+        version.schema.default(whole);
+    });
+    object
+}
+
 /// The rules that `object` breaks. Opens what it replaces only where there are rules.
 fn rules_broken(
     served: &Served,
@@ -61,7 +80,7 @@ fn rules_broken(
     if !version.has_rules {
         return Vec::new();
     }
-    let old = stored.map(Encoded::decode);
+    let old = stored.map(|stored| seen(version, stored));
     // An update of everything else keeps the status, which rules may compare with.
     let is_kept = served.kind.has_status && old.is_some();
     if let Some(old) = old.as_ref().filter(|_| is_kept) {
@@ -121,6 +140,10 @@ pub(super) fn admit_status(
             tell(unknown, by, || describe(object))?;
             schema.default(&mut status);
             errors = schema.validate_at(&path, &status);
+            if !errors.is_empty() {
+                let old = seen(version, stored);
+                errors = schema.validate_change(&path, &status, old.status());
+            }
         }
     }
     if errors.is_empty() {

@@ -36,7 +36,9 @@ pub(super) fn broken_by_status(version: &Version, current: &Encoded, status: &Va
     let (old, new) = (old.into_value(), new.into_value());
     let mut errors = version.schema.check_rules(&new, Some(&old));
     if !errors.is_empty() {
-        let before = version.schema.check_rules(&old, Some(&old));
+        // Alone, what it breaks by itself; as its own successor, what compares with before.
+        let mut before = version.schema.check_rules(&old, None);
+        before.extend(version.schema.check_rules(&old, Some(&old)));
         let is_about_status = |error: &FieldError| error.field.as_str().starts_with("status");
         errors.retain(|error| is_about_status(error) || !before.contains(error));
     }

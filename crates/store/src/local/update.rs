@@ -114,7 +114,7 @@ impl Inner {
             }
             // The store writes the status of its own kinds itself, in the same write.
             if definition::is_definition(&old.key.kind) || old.key.kind == builtin::namespace_kind() {
-                builtin::keep_finalizers(&old_object, &mut object);
+                builtin::keep_finalizers(&old_object, &mut object, by.keeps_namespaces);
                 object.set("status", old_object.status().clone());
                 complete(served, self, &mut object, now);
             }

@@ -51,6 +51,7 @@ impl WriteOptions {
             is_dry_run,
             unknown_fields,
             warnings,
+            keeps_namespaces: true,
             ..By::default()
         };
         Ok(Self { by })

@@ -42,9 +42,10 @@ pub(crate) async fn patch(call: &Call<'_>, part: Part, body: &[u8], form: Form) 
     options.check(call, &document)?;
     let malformed = |error: PatchError| Error::bad_request(error.to_string());
     let change = |change| Operation::Patch(call.key(), part, change);
+    let plain = |patch| change(Change::Plain { version: call.resource.version().to_owned(), patch });
     let operation = match kind {
-        JSON => change(Change::Plain(Patch::json(document.value).map_err(malformed)?)),
-        MERGE => change(Change::Plain(Patch::merge(document.value).map_err(malformed)?)),
+        JSON => plain(Patch::json(document.value).map_err(malformed)?),
+        MERGE => plain(Patch::merge(document.value).map_err(malformed)?),
         STRATEGIC if document.value.is_object() => change(Change::Strategic(document.value)),
         STRATEGIC => return Err(Error::bad_request("a strategic merge patch must be an object")),
         _ => Operation::Apply { object: subject::read(call, document.value)?, part, is_forced },

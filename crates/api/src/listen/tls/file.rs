@@ -41,26 +41,32 @@ pub(super) fn make_directory(path: &Path) -> Result<(), TlsError> {
     builder.create(path).map_err(failed(path))
 }
 
-/// Writes the file beside, syncs it, and moves it into place.
+/// As [`replace_file`], with a text.
 pub(super) fn replace(path: &Path, text: &str, mode: u32) -> Result<(), TlsError> {
+    replace_file(path, text.as_bytes(), mode).map_err(failed(path))
+}
+
+/// Writes the file beside, syncs it, and moves it into place: nobody ever reads half of it, and it is there
+/// after a power failure.
+///
+/// # Errors
+/// Those of the file system.
+pub fn replace_file(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".new");
-    let write = || -> io::Result<()> {
-        // Left behind by a try that was cut off, perhaps with another mode.
-        let _ = fs::remove_file(&beside);
-        let mut options = OpenOptions::new();
-        options.create_new(true).write(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
-        #[cfg(not(unix))]
-        let _ = mode;
-        let mut file = options.open(&beside)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        fs::rename(&beside, path)?;
-        path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
-    };
-    write().map_err(failed(path))
+    // Left behind by a try that was cut off, perhaps with another mode.
+    let _ = fs::remove_file(&beside);
+    let mut options = OpenOptions::new();
+    options.create_new(true).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+    #[cfg(not(unix))]
+    let _ = mode;
+    let mut file = options.open(&beside)?;
+    file.write_all(content)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
 }
 
 fn failed(path: &Path) -> impl Fn(io::Error) -> TlsError {

@@ -19,6 +19,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 pub use authority::CA_FILE;
 pub use error::TlsError;
+pub use file::replace_file;
 pub use names::names_for;
 
 /// How old the knowledge of the files may be.

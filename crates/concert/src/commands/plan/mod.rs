@@ -4,7 +4,7 @@ pub mod saved;
 mod shown;
 mod step;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use concert_model::{Address, Object};
 use http::Method;
@@ -31,12 +31,35 @@ pub struct Plan {
     /// Also the folders in folders
     #[arg(short = 'R', long)]
     recursive: bool,
-    /// The form of the answer, text or json, or the path of a file to save the plan to
-    #[arg(short, long, value_name = "text|json|FILE.plan", default_value = "text")]
-    output: String,
+    /// The form of the answer, text, json or yaml, or the path of a file to save the plan to
+    #[arg(short, long, value_name = "text|json|yaml|FILE.plan", value_parser = form, default_value = "text")]
+    output: Form,
     /// Exit with 2 if anything would change, also when the plan is saved
     #[arg(long)]
     detailed_exitcode: bool,
+}
+
+/// What becomes of a plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Form {
+    Text,
+    Json,
+    Yaml,
+    /// Shown as text, and saved.
+    File(PathBuf),
+}
+
+/// Words that other commands take are no files here: a plan holds secrets.
+fn form(word: &str) -> Result<Form, String> {
+    match word {
+        "text" | "table" => Ok(Form::Text),
+        "json" => Ok(Form::Json),
+        "yaml" => Ok(Form::Yaml),
+        "name" | "wide" => Err(format!(
+            "a plan is shown as text, json or yaml, or saved to FILE.plan; for a file of that name: ./{word}"
+        )),
+        path => Ok(Form::File(path.into())),
+    }
 }
 
 impl Run for Plan {
@@ -62,17 +85,23 @@ impl Run for Plan {
 impl Plan {
     /// Where it is to be saved, if it is.
     fn path(&self) -> Option<&Path> {
-        (!["text", "json"].contains(&self.output.as_str())).then_some(Path::new(&self.output))
+        match &self.output {
+            Form::File(path) => Some(path),
+            Form::Text | Form::Json | Form::Yaml => None,
+        }
     }
 
     fn tell(&self, server: &str, steps: &[Step]) -> anyhow::Result<()> {
-        if self.output == "json" {
-            return print::out(&print::json(&shown::value(steps)));
+        match self.output {
+            Form::Json => return print::out(&print::json(&shown::value(steps))),
+            Form::Yaml => return print::out(&print::yaml(&shown::value(steps))),
+            Form::Text | Form::File(_) => {}
         }
         print::out(&shown::text(steps, Paint::for_stdout()))?;
         if let Some(path) = self.path() {
             saved::write(path, server, steps)?;
-            say(&format!("saved; to do just this: concert apply --plan {}", print::plain(&self.output)));
+            let path = print::plain(&path.display().to_string());
+            say(&format!("saved; to do just this: concert apply --plan {path}"));
         }
         Ok(())
     }
@@ -177,6 +206,16 @@ fn take(steps: &mut [Step], answer: &Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_of_other_commands_are_no_files() {
+        assert_eq!((form("text"), form("table")), (Ok(Form::Text), Ok(Form::Text)));
+        assert_eq!((form("json"), form("yaml")), (Ok(Form::Json), Ok(Form::Yaml)));
+        assert!(form("name").unwrap_err().contains("./name") && form("wide").is_err());
+        for path in ["x.plan", "./name", "dir/yaml"] {
+            assert_eq!(form(path), Ok(Form::File(path.into())));
+        }
+    }
 
     #[test]
     fn a_definition_defines_its_versions() {

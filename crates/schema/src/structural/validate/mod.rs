@@ -13,6 +13,7 @@ use concert_model::field::{FieldError, FieldPath};
 use serde_json::{Map, Value};
 
 use super::checks::Checks;
+use super::earlier::is_unchanged;
 use super::number::Num;
 use super::order;
 use super::path::Path;
@@ -33,20 +34,31 @@ impl Schema {
     /// As [`Schema::validate`], for a value that is found at `path`.
     pub fn validate_at(&self, path: &FieldPath, value: &Value) -> Vec<FieldError> {
         let mut report = Report::collecting();
-        check_node(self, value, &Path::Root(path), &mut report);
+        check_node(self, value, None, &Path::Root(path), &mut report);
+        report.into_errors()
+    }
+
+    /// As [`Schema::validate_at`], for a value that comes in the place of `old`: what has stayed as it was
+    /// is not held against who changes something else, whatever the schema says of it now.
+    pub fn validate_change(&self, path: &FieldPath, value: &Value, old: &Value) -> Vec<FieldError> {
+        let mut report = Report::collecting();
+        check_node(self, value, Some(old), &Path::Root(path), &mut report);
         report.into_errors()
     }
 }
 
-fn check_node(schema: &Schema, value: &Value, path: &Path<'_>, report: &mut Report) {
+fn check_node(schema: &Schema, value: &Value, old: Option<&Value>, path: &Path<'_>, report: &mut Report) {
+    if is_unchanged(path, old, value) {
+        return;
+    }
     if !has_type(schema, value) {
         report.add(|| words::wrong_type(path, expected(schema), value));
         return;
     }
     check_value(&schema.checks, value, path, report);
     match value {
-        Value::Object(object) => check_fields(schema, object, path, report),
-        Value::Array(list) => check_elements(schema, list, path, report),
+        Value::Object(object) => check_fields(schema, object, old, path, report),
+        Value::Array(list) => check_elements(schema, list, old, path, report),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
@@ -108,13 +120,20 @@ fn check_object(checks: &Checks, object: &Map<String, Value>, path: &Path<'_>, r
     }
 }
 
-fn check_fields(schema: &Schema, object: &Map<String, Value>, path: &Path<'_>, report: &mut Report) {
+fn check_fields(
+    schema: &Schema,
+    object: &Map<String, Value>,
+    old: Option<&Value>,
+    path: &Path<'_>,
+    report: &mut Report,
+) {
     if schema.embedded {
         check_embedded(object, path, report);
     }
     for (name, value) in object {
         if let Some(property) = schema.property(name) {
-            check_node(property, value, &path.child(name), report);
+            let old = old.and_then(|old| old.get(name));
+            check_node(property, value, old, &path.child(name), report);
         }
     }
 }
@@ -132,15 +151,26 @@ fn check_embedded(object: &Map<String, Value>, path: &Path<'_>, report: &mut Rep
     }
 }
 
-fn check_elements(schema: &Schema, list: &[Value], path: &Path<'_>, report: &mut Report) {
+fn check_elements(
+    schema: &Schema,
+    list: &[Value],
+    old: Option<&Value>,
+    path: &Path<'_>,
+    report: &mut Report,
+) {
     match schema.list_type {
         ListType::Atomic => {}
         ListType::Set => duplicates::check_set(list, path, report),
         ListType::Map => duplicates::check_map(&schema.list_map_keys, list, path, report),
     }
     if let Some(items) = &schema.items {
+        let olds = schema.earlier_elements(old);
         for (index, element) in list.iter().enumerate() {
-            check_node(items, element, &path.index(index), report);
+            let old = old.and_then(|old| match schema.list_type {
+                ListType::Map => olds.get(&schema.element_key(element)).copied(),
+                ListType::Atomic | ListType::Set => old.get(index),
+            });
+            check_node(items, element, old, &path.index(index), report);
         }
     }
 }

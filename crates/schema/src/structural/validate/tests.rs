@@ -367,3 +367,51 @@ fn deeply_nested_junctors_are_not_walked_again_and_again() {
     }
     assert_eq!(errors(json!({ "type": "string", "anyOf": [x] }), json!("")).len(), 52);
 }
+
+#[test]
+fn what_stays_as_it_was_is_not_held_against_a_change() {
+    let named = json!({ "type": "object", "required": ["name"], "properties": {
+        "name": { "type": "string" }, "size": { "type": "integer", "maximum": 5 } } });
+    let schema = Schema::compile(&json!({ "type": "object", "required": ["spec"], "properties": {
+        "spec": { "type": "object", "required": ["colour"], "properties": {
+            "colour": { "type": "string", "enum": ["red"] },
+            "n": { "type": "integer", "maximum": 5 },
+            "list": { "type": "array", "items": { "type": "integer", "maximum": 5 } },
+            "map": { "type": "array", "x-kubernetes-list-type": "map",
+                "x-kubernetes-list-map-keys": ["name"], "items": named },
+        } },
+    } }))
+    .unwrap();
+    let broken = |old: &Value, new: &Value| -> Vec<String> {
+        let errors = schema.validate_change(&FieldPath::root(), new, old);
+        errors.iter().map(|error| error.field.to_string()).collect()
+    };
+    let object = |label: &str, spec: Value| json!({ "metadata": { "labels": { "a": label } }, "spec": spec });
+    let old = object("x", json!({ "n": 9 }));
+    assert_eq!(broken(&old, &object("y", json!({ "n": 9 }))), [""; 0]);
+    assert_eq!(broken(&old, &object("y", json!({ "n": 8 }))), ["spec.colour", "spec.n"]);
+    assert_eq!(broken(&old, &object("y", json!({ "n": 9, "colour": "red" }))), [""; 0]);
+    assert_eq!(broken(&old, &object("y", json!({ "n": 9, "colour": "blue" }))), ["spec.colour"]);
+    assert_eq!(broken(&json!({ "metadata": {} }), &json!({ "metadata": { "labels": {} } })), [""; 0]);
+
+    let spec = |list: Value, map: Value| object("x", json!({ "colour": "red", "list": list, "map": map }));
+    let old = spec(json!([9, 1]), json!([{ "name": "a", "size": 9 }]));
+    let moved = json!([{ "name": "b", "size": 1 }, { "name": "a", "size": 9 }]);
+    assert_eq!(broken(&old, &spec(json!([9, 2]), moved)), [""; 0]);
+    let more = json!([{ "name": "a", "size": 8 }]);
+    assert_eq!(broken(&old, &spec(json!([1, 9]), more)), ["spec.list[1]", "spec.map[0].size"]);
+}
+
+#[test]
+fn what_was_wrong_in_many_places_hides_nothing_new() {
+    let schema = Schema::compile(&json!({ "type": "object", "properties": {
+        "spec": { "type": "array", "items": { "type": "integer" } },
+    } }))
+    .unwrap();
+    let old = vec![json!("a"); 2 * ERRORS_MAX];
+    let mut new = old.clone();
+    new.push(json!("b"));
+    let errors = schema.validate_change(&FieldPath::root(), &json!({ "spec": new }), &json!({ "spec": old }));
+    assert_eq!(errors.len(), 1);
+    assert_eq!(errors[0].field.as_str(), format!("spec[{}]", 2 * ERRORS_MAX));
+}

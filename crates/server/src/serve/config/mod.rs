@@ -305,6 +305,9 @@ impl Layer {
             findings.push(format!("adminListen: {error}"));
             Address::Nowhere
         });
+        if is_dev && !admin_listen.is_local() {
+            findings.push(format!("adminListen: with dev it must be a loopback address, not {admin_listen}"));
+        }
         let tls_files = match (self.tls_cert_file, self.tls_key_file) {
             (Some(_), _) | (None, Some(_)) if is_dev => {
                 findings.push("tlsCertFile: means nothing with dev, which speaks plain HTTP".to_owned());

@@ -62,6 +62,27 @@ fn everything_that_is_wrong_is_said_with_its_field() {
 }
 
 #[test]
+fn development_is_told_to_this_machine_alone() {
+    for (admin, is_fine) in [
+        ("127.0.0.1:8001", true),
+        ("'[::1]:8001'", true),
+        ("'0'", true),
+        ("0.0.0.0:8001", false),
+        ("':8001'", false),
+        ("10.0.0.1:8001", false),
+    ] {
+        let text = |dev: bool| format!("dataDir: /d\ndev: {dev}\nadminListen: {admin}\n");
+        let findings = match layer(&text(true)).resolve() {
+            Err(Error::Invalid(findings)) => findings,
+            _ => Vec::new(),
+        };
+        assert_eq!(findings.is_empty(), is_fine, "{admin}: {findings:?}");
+        assert!(findings.iter().all(|it| it.starts_with("adminListen: with dev it must be a loopback")));
+        layer(&text(false)).resolve().unwrap();
+    }
+}
+
+#[test]
 fn a_replica_that_listens_everywhere_must_say_where_others_reach_it() {
     let text = |more: &str| format!("dataDir: /d\nstore: postgres://me:x@127.0.0.1/db\n{more}");
     for everywhere in ["listen: 0.0.0.0:8000\n", "listen: '[::]:8000'\n", "listen: ':8000'\n"] {

@@ -1,7 +1,7 @@
 //! Kinds, where ours promise more than Kubernetes or differ from it.
 
 use concert_model::condition::{self, Status};
-use concert_model::{GroupKind, Object, ObjectKey};
+use concert_model::{GroupKind, Object, ObjectKey, Patch};
 use serde_json::json;
 
 use crate::conformance::expect::refused;
@@ -28,6 +28,14 @@ async fn redefine(own: &Own, widgets: &Widgets, change: impl FnOnce(&mut Object)
     let mut object = own.store.get(&widgets.definition).await.unwrap().decode();
     change(&mut object);
     own.store.update(object, &by()).await.unwrap();
+}
+
+async fn end(own: &Own, widgets: &Widgets) {
+    own.store.delete(&widgets.definition, &Delete::default(), &by()).await.unwrap();
+    redefine(own, widgets, |object| {
+        object.remove_finalizer(CLEANUP_FINALIZER);
+    })
+    .await;
 }
 
 /// A kind is served as soon as its definition is stored. (Kubernetes takes a moment.)
@@ -77,11 +85,7 @@ pub async fn that_are_ending_take_no_new_objects(own: &Own) {
 /// A kind ends with its definition. (In Kubernetes a controller takes the finalizer away.)
 pub async fn end_with_their_definition(own: &Own) {
     let widgets = own.subject.widgets().await;
-    own.store.delete(&widgets.definition, &Delete::default(), &by()).await.unwrap();
-    redefine(own, &widgets, |object| {
-        object.remove_finalizer(CLEANUP_FINALIZER);
-    })
-    .await;
+    end(own, &widgets).await;
     refused!(own.store.kind(&widgets.kind).await, Error::UnknownKind { .. });
     refused!(own.store.get(&widgets.key("a")).await, Error::UnknownKind { .. });
 }
@@ -248,4 +252,52 @@ pub async fn stay_served_whatever_is_written_into_their_status(own: &Own) {
     definition.set("status", json!({"storedVersions": ["v9"]}));
     own.store.update_status(definition, &by()).await.unwrap();
     widgets.create("a", json!({"n": 1})).await;
+}
+
+/// What was stored under an easier schema can be labelled, observed and deleted under a stricter one; what
+/// is changed must be right. (Kubernetes takes a moment to take up the new schema.)
+pub async fn that_become_stricter_let_go_of_what_is_there(own: &Own) {
+    let widgets = own.subject.widgets().await;
+    let mut object = widgets.object("a", json!({"n": 9, "text": "odd"}));
+    object.set_metadata("finalizers", json!(["a.dev/f"]));
+    let created = widgets.try_create(object).await.unwrap();
+    let created = widgets.try_status(&created, json!({"n": 9, "phase": "Up"})).await.unwrap();
+    redefine(own, &widgets, |object| {
+        let properties =
+            &mut object.get_mut("spec")["versions"][0]["schema"]["openAPIV3Schema"]["properties"];
+        properties["status"]["properties"]["n"]["maximum"] = json!(5);
+        let spec = &mut properties["spec"];
+        spec["required"] = json!(["map"]);
+        spec["properties"]["text"]["enum"] = json!(["even"]);
+        spec["x-kubernetes-validations"] =
+            json!([{"rule": "!has(self.n) || self.n < 5", "message": "n must be less than 5"}]);
+    })
+    .await;
+
+    let refusal = widgets.try_create(widgets.object("b", json!({"n": 1}))).await;
+    assert_eq!(invalid_fields(refusal), ["spec.map"]);
+    let labelled = widgets.update(&created, |object| object.set_label("a", "b")).await;
+    assert_eq!(labelled.decode().labels().get("a").map(String::as_str), Some("b"));
+    assert_eq!(invalid_fields(widgets.try_status(&labelled, json!({"n": 8})).await), ["status.n"]);
+    let observed = widgets.try_status(&labelled, json!({"n": 9, "phase": "Down"})).await.unwrap();
+
+    let refusal = widgets.try_merge("a", Part::Main, json!({"spec": {"text": "odder"}})).await;
+    assert_eq!(invalid_fields(refusal), ["spec.map", "spec.text"]);
+    let refusal = widgets.try_merge("a", Part::Main, json!({"spec": {"map": {}}})).await;
+    assert_eq!(invalid_fields(refusal), ["spec"]);
+    let mended = json!({"spec": {"map": {}, "n": 1}});
+    let dry_run = By::actor("suite").dry_run();
+    let patch = Patch::merge(mended).unwrap();
+    own.store.patch(&widgets.key("a"), Part::Main, &patch, &dry_run).await.unwrap();
+
+    assert_eq!(widgets.get("a").await, observed);
+    let waiting = widgets.delete("a").await.into_object();
+    widgets
+        .update(&waiting, |object| {
+            object.remove_finalizer("a.dev/f");
+        })
+        .await;
+    assert!(widgets.is_gone("a").await);
+    end(own, &widgets).await;
+    refused!(own.store.kind(&widgets.kind).await, Error::UnknownKind { .. });
 }

@@ -152,6 +152,7 @@ macro_rules! own_suite {
                     can_change_while_objects_are_made,
                     of_namespaces_end_with_their_finalizer,
                     stay_served_whatever_is_written_into_their_status,
+                    that_become_stricter_let_go_of_what_is_there,
                 ]
             );
             $crate::conformance_theme!(

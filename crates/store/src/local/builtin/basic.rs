@@ -133,13 +133,16 @@ fn lease() -> Told {
 }
 
 /// An update of a namespace that does not speak of its finalizers leaves them alone: only who means to
-/// finish a namespace empties them.
-pub(in crate::local) fn keep_finalizers(old: &Object, new: &mut Object) {
-    let kept = old.spec().get("finalizers").filter(|_| new.spec().get("finalizers").is_none()).cloned();
-    if let Some(kept) = kept
-        && new.kind() == NAMESPACE
-        && let Value::Object(spec) = new.get_mut("spec")
-    {
-        spec.insert("finalizers".into(), kept);
+/// finish a namespace empties them. One that `is_bound` to leave them alone does, whatever it says.
+pub(in crate::local) fn keep_finalizers(old: &Object, new: &mut Object, is_bound: bool) {
+    let (before, after) = (old.spec().get("finalizers"), new.spec().get("finalizers"));
+    if new.kind() != NAMESPACE || before == after || !(is_bound || after.is_none()) {
+        return;
+    }
+    if let Value::Object(spec) = new.get_mut("spec") {
+        match before {
+            Some(kept) => drop(spec.insert("finalizers".into(), kept.clone())),
+            None => drop(spec.remove("finalizers")),
+        }
     }
 }
