@@ -158,6 +158,9 @@ pub enum Denied {
         /// Which reconciler.
         reconciler: String,
     },
+    /// Nobody knows yet who works on what: to be asked again in a moment.
+    #[error("it is not known yet who works on entries")]
+    NotYet,
     /// The store did not take it.
     #[error(transparent)]
     Store(#[from] Error),
@@ -230,6 +233,7 @@ impl Running {
     /// # Errors
     /// [`Denied`].
     pub async fn run(&self, entry: &str, reconciler: &str, actor: &str) -> Result<(), Denied> {
+        self.0.check_listening(reconciler)?;
         let is_stopped = self.0.items.get(entry, reconciler).is_some_and(|it| it.is_stopped);
         if is_stopped {
             let by = By::actor(actor.to_owned()).because("run");
@@ -249,6 +253,7 @@ impl Running {
     /// [`Denied`].
     pub async fn halt(&self, entry: &str, reconciler: &str, actor: &str) -> Result<Option<Lease>, Denied> {
         let fleet = &*self.0;
+        fleet.check_listening(reconciler)?;
         let unknown = || Denied::Unknown { entry: entry.into(), reconciler: reconciler.into() };
         let (key, by) = (names::entry_key(entry), By::actor(actor.to_owned()).because("stop"));
         let object = match fleet.parts.inventory.get(&key).await {
@@ -279,8 +284,13 @@ impl Running {
         Ok(taken.and_then(|it| following(&it)))
     }
 
-    /// Wakes whoever cares for what happened in target clusters. Says how many items that woke.
-    pub fn events(&self, events: &[Event]) -> usize {
+    /// Wakes whoever cares for what happened in target clusters. Says how many items that woke; none if it is
+    /// not known yet who cares, and they are to be told again.
+    pub fn events(&self, events: &[Event]) -> Option<usize> {
+        let is_told = self.0.crews().values().all(|it| it.handle.is_ready());
+        if !is_told || !self.0.is_listening() {
+            return None;
+        }
         let components = self.reconcilers();
         let mut woken = 0;
         for event in events {
@@ -288,14 +298,20 @@ impl Running {
                 it.events.iter().any(|it| it.matches(&event.group, &event.kind, &event.namespace))
             };
             for component in components.iter().filter(cares) {
-                woken += usize::from(self.0.wake_softly(&event.entry, &component.name, "cluster-event"));
+                woken += usize::from(self.0.wake_softly(&event.entry, &component.name));
             }
         }
-        woken
+        Some(woken)
     }
 }
 
 impl Fleet {
+    /// Whether all items of a reconciler are known, if it is registered.
+    fn check_listening(&self, reconciler: &str) -> Result<(), Denied> {
+        let is_told = self.crews().get(reconciler).is_none_or(|it| it.handle.is_ready());
+        if is_told && self.is_listening() { Ok(()) } else { Err(Denied::NotYet) }
+    }
+
     fn crew_views(&self, all: &[(Arc<str>, Arc<str>, Known)]) -> Vec<Crew> {
         let crews = self.crews();
         let view = |(name, crew): (&Arc<str>, &super::run::Crew)| {

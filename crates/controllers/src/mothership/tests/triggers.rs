@@ -83,7 +83,7 @@ async fn r7_an_event_of_a_target_cluster_only_wakes() {
         namespace: "default".into(),
     };
     let events = [event("rt-1", "ServiceInstance"), event("rt-1", "Other"), event("rt-9", "ServiceInstance")];
-    assert_eq!(world.running.events(&events), 1);
+    assert_eq!(world.running.events(&events), Some(1));
     let item = world.one("connectivity-proxy").await;
     assert!(item.reasons.contains("cluster-event"), "{}", item.reasons);
     world.say("connectivity-proxy", &item, "ready").await;
