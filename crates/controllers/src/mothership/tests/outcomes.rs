@@ -320,7 +320,14 @@ async fn r16_a_target_that_does_not_answer_is_left_alone_by_all() {
     let items: Vec<String> = world.claim("f").await.iter().map(|it| it.item.to_string()).collect();
     assert_eq!(items, ["rt-2/f"], "only the one that does not answer");
     world.pass(31).await;
-    assert_eq!(world.one("f").await.item.to_string(), "rt-1/f", "one may try after a while");
+    let probe = world.one("f").await;
+    assert_eq!(probe.item.to_string(), "rt-1/f", "one may try after a while");
+    world.board.release("f", &probe.item, probe.fence).unwrap();
+    world.settle().await;
+    assert_eq!(world.one("f").await.item.to_string(), "rt-1/f", "it was given back, so nobody has tried");
+    world.register("g", json!({})).await;
+    let items: Vec<String> = world.claim("g").await.iter().map(|it| it.item.to_string()).collect();
+    assert_eq!(items, ["rt-2/g"], "and that is no answer of the cluster");
 }
 
 #[tokio::test(start_paused = true)]
