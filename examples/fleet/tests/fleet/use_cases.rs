@@ -31,6 +31,7 @@ in_both_layouts!(
     u3_a_kubeconfig_is_restricted_and_rotated_before_it_expires,
     u3_a_consumer_whose_credentials_are_refused_fetches_them_again_once,
     u4_a_brought_cluster_is_accepted_at_once_and_judged_later,
+    u5_a_component_is_installed_updated_repaired_and_pruned,
     u5_a_service_instance_in_the_cluster_wakes_the_connectivity_proxy,
 );
 
@@ -172,9 +173,8 @@ fn u4_a_brought_cluster_is_accepted_at_once_and_judged_later(layout: Layout) {
     }
 }
 
-#[test]
-fn u5_a_component_is_installed_updated_repaired_and_pruned() {
-    let Some(mut fleet) = Fleet::start(Layout::Together) else { return };
+fn u5_a_component_is_installed_updated_repaired_and_pruned(layout: Layout) {
+    let Some(mut fleet) = Fleet::start(layout) else { return };
     with_credentials(&mut fleet, "rt-u5");
     fleet.write("rt-u5", "settings", &json!({"component": {"version": "1.0.0", "dashboard": true}}));
     fleet.run("component");
