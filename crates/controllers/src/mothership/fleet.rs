@@ -1,6 +1,6 @@
 //! What can be asked of a fleet, and what can be asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -170,21 +170,12 @@ impl Running {
     /// The fleet at a glance.
     pub fn overview(&self) -> Overview {
         let all = self.0.items.all();
-        let mut states: BTreeMap<&'static str, usize> =
-            State::ALL.iter().map(|it| (it.as_str(), 0)).collect();
-        for (_, _, known) in &all {
-            *states.entry(known.state.as_str()).or_default() += 1;
-        }
-        let reconcilers = self.0.crew_views(&all);
-        // What nobody has been lent yet has no object.
-        let known = reconcilers.iter().map(|it| it.items).sum::<usize>();
-        *states.entry(State::Pending.as_str()).or_default() += known.saturating_sub(all.len());
         let mut entries: Vec<&Arc<str>> = all.iter().map(|it| &it.0).collect();
         entries.dedup();
         Overview {
             entries: entries.len(),
-            items: states,
-            reconcilers,
+            items: self.0.counts(&all).into_iter().map(|(state, count)| (state.as_str(), count)).collect(),
+            reconcilers: self.0.crew_views(&all),
             slowest: slowest(&all, self.0.parts.clock.now()),
             failing: failing(&all),
         }
@@ -310,6 +301,32 @@ impl Fleet {
     fn check_listening(&self, reconciler: &str) -> Result<(), Denied> {
         let is_told = self.crews().get(reconciler).is_none_or(|it| it.handle.is_ready());
         if is_told && self.is_listening() { Ok(()) } else { Err(Denied::NotYet) }
+    }
+
+    /// How many of `all` items, and of those that nobody has been lent yet, are in which state. One that a host
+    /// has is running, whatever it said last.
+    pub fn counts(&self, all: &[(Arc<str>, Arc<str>, Known)]) -> BTreeMap<State, usize> {
+        let mut counts: BTreeMap<State, usize> = State::ALL.into_iter().map(|it| (it, 0)).collect();
+        let mut written: BTreeMap<&str, usize> = BTreeMap::new();
+        let known =
+            |(name, crew): (&Arc<str>, &super::run::Crew)| (name.clone(), crew.handle.summary().depth.known);
+        let crews: Vec<(Arc<str>, usize)> = self.crews().iter().map(known).collect();
+        let leases = |(name, _): &(Arc<str>, usize)| (name.clone(), self.parts.board.leases(name));
+        let leases: Vec<(Arc<str>, Vec<Leased>)> = crews.iter().map(leases).collect();
+        let lent = leases.iter().flat_map(|(name, all)| all.iter().map(move |it| (&**name, &*it.key.name)));
+        let lent: BTreeSet<(&str, &str)> = lent.collect();
+        for (entry, reconciler, known) in all {
+            *written.entry(reconciler).or_default() += 1;
+            let is_lent = lent.contains(&(&**reconciler, &**entry));
+            *counts.entry(if is_lent { State::Running } else { known.state }).or_default() += 1;
+        }
+        // What nobody has been lent yet has no object. What was written by who is not registered any more is
+        // no part of what the others know.
+        for (name, known) in &crews {
+            let written = written.get(&**name).copied().unwrap_or_default();
+            *counts.entry(State::Pending).or_default() += known.saturating_sub(written);
+        }
+        counts
     }
 
     fn crew_views(&self, all: &[(Arc<str>, Arc<str>, Known)]) -> Vec<Crew> {

@@ -228,6 +228,10 @@ async fn r17_what_waits_and_who_is_busy_can_be_read_off_for_autoscaling() {
         let line = text.lines().find_map(|it| it.strip_prefix(&format!("{name}{{reconciler=\"shoot\"}} ")));
         line.unwrap_or_else(|| panic!("{name} in\n{text}")).parse().unwrap()
     };
+    for (state, count) in [("running", "1.0"), ("pending", "1.0"), ("ready", "0.0")] {
+        let line = format!("concert_mothership_items{{state=\"{state}\"}} {count}\n");
+        assert!(text.contains(&line), "{line} in\n{text}");
+    }
     assert_eq!(number("concert_mothership_occupancy_ratio"), 0.25);
     assert_eq!(number("concert_mothership_queue_depth"), 1.0);
     let age = number("concert_mothership_queue_age_seconds");

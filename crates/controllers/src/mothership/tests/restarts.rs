@@ -145,6 +145,17 @@ async fn an_overview_has_counts_and_what_is_slow_and_fails() {
     let entry = world.running.entry("rt-1").await.unwrap().unwrap();
     assert_eq!(entry.items.iter().map(|it| it.state).collect::<Vec<_>>(), ["failed", "pending"]);
     assert!(world.running.entry("rt-9").await.unwrap().is_none());
+    let lent = world.claim("shoot").await;
+    let overview = world.running.overview();
+    assert_eq!((overview.items["running"], overview.items["pending"]), (2, 0), "hosts have them");
+    for item in lent {
+        world.board.release("shoot", &item.item, item.fence).unwrap();
+    }
+    world.register("late", json!({})).await;
+    world.deregister("network").await;
+    let overview = world.running.overview();
+    let counted = (overview.items["failed"], overview.items["pending"]);
+    assert_eq!(counted, (2, 4), "what network did takes nothing from what the others still have to do");
 }
 
 #[tokio::test(start_paused = true)]
