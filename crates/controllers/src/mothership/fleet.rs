@@ -225,15 +225,18 @@ impl Running {
     /// [`Denied`].
     pub async fn run(&self, entry: &str, reconciler: &str, actor: &str) -> Result<(), Denied> {
         self.0.check_listening(reconciler)?;
+        let unknown = || Denied::Unknown { entry: entry.into(), reconciler: reconciler.into() };
+        let key = names::entry_key(entry);
+        // First: what is refused changes nothing.
+        if !self.0.crews().get(reconciler).is_some_and(|it| it.handle.state(&key).is_some()) {
+            return Err(unknown());
+        }
         let is_stopped = self.0.items.get(entry, reconciler).is_some_and(|it| it.is_stopped);
         if is_stopped {
             let by = By::actor(actor.to_owned()).because("run");
             self.0.items.set_stopped(entry, reconciler, false, &by).await?;
         }
-        if self.0.wake(entry, reconciler, Lane::User, "asked") {
-            return Ok(());
-        }
-        Err(Denied::Unknown { entry: entry.into(), reconciler: reconciler.into() })
+        if self.0.wake(entry, reconciler, Lane::User, "asked") { Ok(()) } else { Err(unknown()) }
     }
 
     /// Stops an item: what a host is doing about it is no longer wanted, and nobody gets it until it is
