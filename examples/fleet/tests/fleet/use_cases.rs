@@ -171,6 +171,22 @@ fn u4_a_brought_cluster_is_accepted_at_once_and_judged_later(layout: Layout) {
     for log in fleet.logs().values() {
         assert!(!log.contains(CANARY));
     }
+    // The cluster stays, and nothing of the fleet in it.
+    fleet.run("component");
+    fleet.wait_item("byoc-refused", "component", "ready");
+    assert!(fleet.world.in_target("deployment", "component").is_some());
+    fleet.inventory().web.good("DELETE", "/inventory/v1/entries/byoc-refused", &Value::Null);
+    let made = [
+        ("deployment", "component"),
+        ("serviceaccount", "fleet-components"),
+        ("role", "fleet-components"),
+        ("clusterrole", "fleet-components"),
+        ("clusterrolebinding", "fleet-components"),
+    ];
+    eventually("what was made in the cluster is gone", || {
+        let left = made.iter().find(|(kind, name)| fleet.world.in_target(kind, name).is_some());
+        left.map_or(Ok(()), |(kind, name)| Err(format!("{kind} {name}")))
+    });
 }
 
 fn u5_a_component_is_installed_updated_repaired_and_pruned(layout: Layout) {
