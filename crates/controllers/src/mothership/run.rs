@@ -119,7 +119,8 @@ impl Running {
         self.0.crews().values().map(|it| it.component.clone()).collect()
     }
 
-    /// Stops everything. Leases end without a word: their items are due again after the next start.
+    /// Stops everything. Leases end without a word: after the next start their items are due again, but for those
+    /// that were ready and have seen all there is, which are looked at some time.
     pub async fn stop(&self) {
         let Parts { engine, fleet, .. } = &self.0.parts;
         self.0.set_listening(false);
