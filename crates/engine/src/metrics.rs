@@ -75,6 +75,7 @@ impl Counters {
             Outcome::Transient(_) | Outcome::Terminal(_) => 1,
             Outcome::After(Duration::ZERO)
             | Outcome::AfterIn(_, Duration::ZERO)
+            | Outcome::Returned
             | Outcome::Requeue(_, None) => 2,
             Outcome::After(_) | Outcome::AfterIn(..) | Outcome::Poll(_) | Outcome::Requeue(_, Some(_)) => 3,
             Outcome::WaitFor(_) | Outcome::WaitAtMost(..) => 4,
@@ -96,6 +97,7 @@ impl Counters {
             | Outcome::Poll(_)
             | Outcome::After(_)
             | Outcome::AfterIn(..)
+            | Outcome::Returned
             | Outcome::WaitFor(_)
             | Outcome::WaitAtMost(..) => {}
         }

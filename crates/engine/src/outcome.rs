@@ -22,6 +22,9 @@ pub enum Outcome {
     After(Duration),
     /// The same, in this lane: for who knows better than that it is a retry how urgent the look is.
     AfterIn(Lane, Duration),
+    /// Nobody did anything: it is due again at once, in the lane and for the reasons that it was, and what
+    /// came of the runs before still holds.
+    Returned,
     /// Nothing failed, but it is not there yet, for this reason: another look with back-off, or after
     /// exactly this time, which leaves the back-off as it is.
     Requeue(Arc<str>, Option<Duration>),
@@ -42,7 +45,7 @@ impl Outcome {
         match self {
             Outcome::Done => OutcomeKind::Done,
             Outcome::Poll(_) => OutcomeKind::Poll,
-            Outcome::After(_) | Outcome::AfterIn(..) => OutcomeKind::After,
+            Outcome::After(_) | Outcome::AfterIn(..) | Outcome::Returned => OutcomeKind::After,
             Outcome::Requeue(..) => OutcomeKind::Requeue,
             Outcome::WaitFor(_) | Outcome::WaitAtMost(..) => OutcomeKind::WaitFor,
             Outcome::Transient(_) => OutcomeKind::Transient,
@@ -59,7 +62,7 @@ pub enum OutcomeKind {
     Done,
     /// See [`Outcome::Poll`].
     Poll,
-    /// See [`Outcome::After`] and [`Outcome::AfterIn`].
+    /// See [`Outcome::After`], [`Outcome::AfterIn`] and [`Outcome::Returned`].
     After,
     /// See [`Outcome::Requeue`].
     Requeue,

@@ -29,7 +29,7 @@ impl Component for Proxies {
     async fn reconcile(&self, entry: &Entry, inventory: &Inventory) -> Outcome {
         if entry.is_deleting {
             self.0.forget(entry);
-            return Ok(Answer::ready("the proxy goes with its cluster"));
+            return Ok(Answer::ready("the proxy goes with its cluster, or with the account there"));
         }
         self.0.within(entry, inventory, settle).await
     }

@@ -21,6 +21,8 @@ class FleetSpeaker(Speaker):
         self.result_answers_to_lose = 0
         self.result_bytes_max: int | None = None
         self.busy_with: dict[str, int] = {}
+        # Outcomes that are refused, with which status.
+        self.refuses_outcomes: dict[str, int] = {}
         self.accepts: str | None = None
         self.refuses_reads: tuple[int, dict[str, str]] | None = None
         router = self.server.app.router
@@ -57,6 +59,9 @@ class FleetSpeaker(Speaker):
         for it in batch:
             if it["item"] in self.busy_with:
                 answers.append({"status": self.busy_with.pop(it["item"]), "detail": "later"})
+                continue
+            if it["outcome"] in self.refuses_outcomes:
+                answers.append({"status": self.refuses_outcomes[it["outcome"]], "detail": "no grant to read it"})
                 continue
             is_held = self.leases.get(it["item"]) == it["fence"]
             if is_held:

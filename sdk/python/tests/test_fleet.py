@@ -212,6 +212,36 @@ async def test_a_result_that_the_server_cannot_take_right_now_is_sent_again(
     assert speaker.reported[0] == speaker.reported[1]
 
 
+async def test_a_result_that_is_refused_becomes_a_failure_that_says_so(speaker: FleetSpeaker, until: Until) -> None:
+    async def script(_: Entry, __: Inventory) -> Answer:
+        return not_ready("no network", WaitsFor("secret"))
+
+    speaker.refuses_outcomes = {"not_ready": 403}
+    async with Running(speaker, script):
+        speaker.offer(entry("a"))
+        await until(lambda: len(speaker.reported) == 2)
+        await until(lambda: not speaker.leases)
+    first, second = speaker.reported
+    assert second == {
+        "item": first["item"],
+        "fence": first["fence"],
+        "outcome": "failed",
+        "message": "the result was refused: no grant to read it",
+    }
+
+
+async def test_a_failure_that_is_refused_as_well_is_the_end_of_it(speaker: FleetSpeaker, until: Until) -> None:
+    async def script(_: Entry, __: Inventory) -> Answer:
+        return ready()
+
+    speaker.refuses_outcomes = {"ready": 422, "failed": 422}
+    async with Running(speaker, script):
+        speaker.offer(entry("a"))
+        await until(lambda: len(speaker.reported) == 2)
+        await asyncio.sleep(0.5)
+    assert [it["outcome"] for it in speaker.reported] == ["ready", "failed"]
+
+
 async def test_results_that_are_too_much_for_one_request_go_out_in_several(speaker: FleetSpeaker, until: Until) -> None:
     async def script(_: Entry, __: Inventory) -> Answer:
         return ready("ü" * 50_000)

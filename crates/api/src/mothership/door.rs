@@ -17,6 +17,8 @@ use crate::rest::{Annex, Call, Error};
 
 /// What the paths stand behind.
 const BASE: &str = "/mothership/v1/";
+/// What answers who asks too soon after a start.
+pub(super) const NOT_YET: &str = "the mothership does not know yet who works on entries";
 
 /// Something that happened in a target cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +31,17 @@ pub struct Event {
     pub kind: String,
     /// Its namespace; empty if it has none.
     pub namespace: String,
+}
+
+/// What became of what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// It is done.
+    Done,
+    /// There is no such item.
+    Unknown,
+    /// It is not known yet what there is.
+    NotYet,
 }
 
 /// What schedules the fleet.
@@ -52,20 +65,21 @@ pub trait Control: Send + Sync + 'static {
     /// Of the inventory.
     async fn explain(&self, entry: &str) -> Result<Option<Value>, StoreError>;
 
-    /// Has an item run now. Says whether there is one.
+    /// Has an item run now.
     ///
     /// # Errors
     /// Of the store.
-    async fn run(&self, entry: &str, reconciler: &str, actor: &str) -> Result<bool, StoreError>;
+    async fn run(&self, entry: &str, reconciler: &str, actor: &str) -> Result<Asked, StoreError>;
 
-    /// Stops an item until it is asked for again. Says whether there is one.
+    /// Stops an item until it is asked for again.
     ///
     /// # Errors
     /// Of the store.
-    async fn stop(&self, entry: &str, reconciler: &str, actor: &str) -> Result<bool, StoreError>;
+    async fn stop(&self, entry: &str, reconciler: &str, actor: &str) -> Result<Asked, StoreError>;
 
-    /// Wakes who cares for what happened. Says how many items that woke.
-    fn events(&self, events: &[Event]) -> usize;
+    /// Wakes who cares for what happened. Says how many items that woke; none if it is not known yet who
+    /// cares, and so nobody was woken for good.
+    fn events(&self, events: &[Event]) -> Option<usize>;
 }
 
 /// What the door is made of.
@@ -121,14 +135,19 @@ impl Door {
     ) -> Result<Response<Body>, Error> {
         self.permit(call, "update", "items", &names::item_object(entry, reconciler)).await?;
         let control = &self.0.control;
-        let is_known = match is_run {
+        let asked = match is_run {
             true => control.run(entry, reconciler, &call.user.name).await?,
             false => control.stop(entry, reconciler, &call.user.name).await?,
         };
-        if !is_known {
-            return Err(Error::not_found(format!("No reconciler '{reconciler}' works on entry '{entry}'")));
+        match asked {
+            Asked::Done => {
+                Ok(answer(StatusCode::ACCEPTED, &json!({"item": format!("{entry}/{reconciler}")})))
+            }
+            Asked::Unknown => {
+                Err(Error::not_found(format!("No reconciler '{reconciler}' works on entry '{entry}'")))
+            }
+            Asked::NotYet => Err(Error::unavailable(NOT_YET)),
         }
-        Ok(answer(StatusCode::ACCEPTED, &json!({"item": format!("{entry}/{reconciler}")})))
     }
 }
 

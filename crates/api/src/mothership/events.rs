@@ -7,7 +7,7 @@ use concert_model::inventory::names;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use super::door::{Door, Event};
+use super::door::{Door, Event, NOT_YET};
 use crate::kube::Body;
 use crate::rest::call::answer;
 use crate::rest::{Call, Error, Fields};
@@ -26,7 +26,8 @@ pub(super) async fn take(door: &Door, call: &Call<'_>) -> Result<Response<Body>,
     if entries.is_empty() {
         door.permit(call, "create", "events", "").await?;
     }
-    let woken = door.0.control.events(&events);
+    // What was taken would be lost.
+    let woken = door.0.control.events(&events).ok_or_else(|| Error::unavailable(NOT_YET))?;
     Ok(answer(StatusCode::ACCEPTED, &json!({"accepted": events.len(), "woken": woken})))
 }
 

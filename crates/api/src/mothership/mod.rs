@@ -4,4 +4,4 @@
 mod door;
 mod events;
 
-pub use door::{Control, Door, Event, Parts};
+pub use door::{Asked, Control, Door, Event, Parts};

@@ -44,7 +44,8 @@ impl Inner {
     pub async fn register(&self, user: &User, body: &Value) -> Result<Response<Body>, Error> {
         let mut fields = Fields::of(body)?;
         let worker = fields.bounded_text("name", 1, 63);
-        if !fields.is_noted("name") && name::check_qualified(worker).is_err() {
+        // Without a '/': it is part of the finalizer and of the path of whoever is called so.
+        if !fields.is_noted("name") && name::check_label_value(worker).is_err() {
             fields.refuse("name", "name must consist of letters, digits, '-', '_' or '.'");
         }
         let host = fields.text("host_id");

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use concert_api::mothership::{Control, Event};
+use concert_api::mothership::{Asked, Control, Event};
 use concert_store::Error as StoreError;
 use serde_json::{Value, json};
 
@@ -26,16 +26,20 @@ impl Control for Idle {
         self.entry(entry).await
     }
 
-    async fn run(&self, entry: &str, reconciler: &str, _: &str) -> Result<bool, StoreError> {
-        Ok((entry, reconciler) == ("rt-1", "network"))
+    async fn run(&self, entry: &str, reconciler: &str, _: &str) -> Result<Asked, StoreError> {
+        Ok(match (entry, reconciler) {
+            ("rt-1", "network") => Asked::Done,
+            (_, "early") => Asked::NotYet,
+            _ => Asked::Unknown,
+        })
     }
 
-    async fn stop(&self, entry: &str, reconciler: &str, actor: &str) -> Result<bool, StoreError> {
+    async fn stop(&self, entry: &str, reconciler: &str, actor: &str) -> Result<Asked, StoreError> {
         self.run(entry, reconciler, actor).await
     }
 
-    fn events(&self, events: &[Event]) -> usize {
-        events.len()
+    fn events(&self, events: &[Event]) -> Option<usize> {
+        events.iter().all(|it| it.kind != "Early").then_some(events.len())
     }
 }
 
@@ -104,6 +108,8 @@ async fn r4_every_combination_of_identity_and_route_of_the_mothership() {
         ("GET", "entries/rt-9", 404),
         ("GET", "entries/rt-9/explain", 404),
         ("POST", "entries/rt-1/nobody/run", 404),
+        ("POST", "entries/rt-1/early/run", 503),
+        ("POST", "entries/rt-1/early/stop", 503),
         ("POST", "fleet", 405),
         ("POST", "entries/rt-1/explain", 405),
         ("GET", "events", 405),
@@ -112,4 +118,7 @@ async fn r4_every_combination_of_identity_and_route_of_the_mothership() {
         let reply = stage.ask(&stage.admin, method, &format!("/mothership/v1/{path}"), Value::Null).await;
         assert_eq!(reply.code, code, "{method} {path}");
     }
+    let early = json!({"events": [{"entry": "rt-1", "group": "apps", "kind": "Early"}]});
+    let reply = stage.ask(&stage.admin, "POST", "/mothership/v1/events", early).await;
+    assert_eq!(reply.code, 503, "whoever is not heard is to tell again");
 }

@@ -1,6 +1,6 @@
 //! What can be asked of a fleet, and what can be asked for.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -158,6 +158,9 @@ pub enum Denied {
         /// Which reconciler.
         reconciler: String,
     },
+    /// Nobody knows yet who works on what: to be asked again in a moment.
+    #[error("it is not known yet who works on entries")]
+    NotYet,
     /// The store did not take it.
     #[error(transparent)]
     Store(#[from] Error),
@@ -167,21 +170,12 @@ impl Running {
     /// The fleet at a glance.
     pub fn overview(&self) -> Overview {
         let all = self.0.items.all();
-        let mut states: BTreeMap<&'static str, usize> =
-            State::ALL.iter().map(|it| (it.as_str(), 0)).collect();
-        for (_, _, known) in &all {
-            *states.entry(known.state.as_str()).or_default() += 1;
-        }
-        let reconcilers = self.0.crew_views(&all);
-        // What nobody has been lent yet has no object.
-        let known = reconcilers.iter().map(|it| it.items).sum::<usize>();
-        *states.entry(State::Pending.as_str()).or_default() += known.saturating_sub(all.len());
         let mut entries: Vec<&Arc<str>> = all.iter().map(|it| &it.0).collect();
         entries.dedup();
         Overview {
             entries: entries.len(),
-            items: states,
-            reconcilers,
+            items: self.0.counts(&all).into_iter().map(|(state, count)| (state.as_str(), count)).collect(),
+            reconcilers: self.0.crew_views(&all),
             slowest: slowest(&all, self.0.parts.clock.now()),
             failing: failing(&all),
         }
@@ -230,15 +224,19 @@ impl Running {
     /// # Errors
     /// [`Denied`].
     pub async fn run(&self, entry: &str, reconciler: &str, actor: &str) -> Result<(), Denied> {
+        self.0.check_listening(reconciler)?;
+        let unknown = || Denied::Unknown { entry: entry.into(), reconciler: reconciler.into() };
+        let key = names::entry_key(entry);
+        // First: what is refused changes nothing.
+        if !self.0.crews().get(reconciler).is_some_and(|it| it.handle.state(&key).is_some()) {
+            return Err(unknown());
+        }
         let is_stopped = self.0.items.get(entry, reconciler).is_some_and(|it| it.is_stopped);
         if is_stopped {
             let by = By::actor(actor.to_owned()).because("run");
             self.0.items.set_stopped(entry, reconciler, false, &by).await?;
         }
-        if self.0.wake(entry, reconciler, Lane::User, "asked") {
-            return Ok(());
-        }
-        Err(Denied::Unknown { entry: entry.into(), reconciler: reconciler.into() })
+        if self.0.wake(entry, reconciler, Lane::User, "asked") { Ok(()) } else { Err(unknown()) }
     }
 
     /// Stops an item: what a host is doing about it is no longer wanted, and nobody gets it until it is
@@ -249,6 +247,7 @@ impl Running {
     /// [`Denied`].
     pub async fn halt(&self, entry: &str, reconciler: &str, actor: &str) -> Result<Option<Lease>, Denied> {
         let fleet = &*self.0;
+        fleet.check_listening(reconciler)?;
         let unknown = || Denied::Unknown { entry: entry.into(), reconciler: reconciler.into() };
         let (key, by) = (names::entry_key(entry), By::actor(actor.to_owned()).because("stop"));
         let object = match fleet.parts.inventory.get(&key).await {
@@ -279,8 +278,13 @@ impl Running {
         Ok(taken.and_then(|it| following(&it)))
     }
 
-    /// Wakes whoever cares for what happened in target clusters. Says how many items that woke.
-    pub fn events(&self, events: &[Event]) -> usize {
+    /// Wakes whoever cares for what happened in target clusters. Says how many items that woke; none if it is
+    /// not known yet who cares, and they are to be told again.
+    pub fn events(&self, events: &[Event]) -> Option<usize> {
+        let is_told = self.0.crews().values().all(|it| it.handle.is_ready());
+        if !is_told || !self.0.is_listening() {
+            return None;
+        }
         let components = self.reconcilers();
         let mut woken = 0;
         for event in events {
@@ -288,14 +292,46 @@ impl Running {
                 it.events.iter().any(|it| it.matches(&event.group, &event.kind, &event.namespace))
             };
             for component in components.iter().filter(cares) {
-                woken += usize::from(self.0.wake_softly(&event.entry, &component.name, "cluster-event"));
+                woken += usize::from(self.0.wake_softly(&event.entry, &component.name));
             }
         }
-        woken
+        Some(woken)
     }
 }
 
 impl Fleet {
+    /// Whether all items of a reconciler are known, if it is registered.
+    fn check_listening(&self, reconciler: &str) -> Result<(), Denied> {
+        let is_told = self.crews().get(reconciler).is_none_or(|it| it.handle.is_ready());
+        if is_told && self.is_listening() { Ok(()) } else { Err(Denied::NotYet) }
+    }
+
+    /// How many of `all` items, and of those that nobody has been lent yet, are in which state. One that a host
+    /// has is running, whatever it said last.
+    pub fn counts(&self, all: &[(Arc<str>, Arc<str>, Known)]) -> BTreeMap<State, usize> {
+        let mut counts: BTreeMap<State, usize> = State::ALL.into_iter().map(|it| (it, 0)).collect();
+        let mut written: BTreeMap<&str, usize> = BTreeMap::new();
+        let known =
+            |(name, crew): (&Arc<str>, &super::run::Crew)| (name.clone(), crew.handle.summary().depth.known);
+        let crews: Vec<(Arc<str>, usize)> = self.crews().iter().map(known).collect();
+        let leases = |(name, _): &(Arc<str>, usize)| (name.clone(), self.parts.board.leases(name));
+        let leases: Vec<(Arc<str>, Vec<Leased>)> = crews.iter().map(leases).collect();
+        let lent = leases.iter().flat_map(|(name, all)| all.iter().map(move |it| (&**name, &*it.key.name)));
+        let lent: BTreeSet<(&str, &str)> = lent.collect();
+        for (entry, reconciler, known) in all {
+            *written.entry(reconciler).or_default() += 1;
+            let is_lent = lent.contains(&(&**reconciler, &**entry));
+            *counts.entry(if is_lent { State::Running } else { known.state }).or_default() += 1;
+        }
+        // What nobody has been lent yet has no object. What was written by who is not registered any more is
+        // no part of what the others know.
+        for (name, known) in &crews {
+            let written = written.get(&**name).copied().unwrap_or_default();
+            *counts.entry(State::Pending).or_default() += known.saturating_sub(written);
+        }
+        counts
+    }
+
     fn crew_views(&self, all: &[(Arc<str>, Arc<str>, Known)]) -> Vec<Crew> {
         let crews = self.crews();
         let view = |(name, crew): (&Arc<str>, &super::run::Crew)| {

@@ -4,7 +4,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use concert_model::inventory::State;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
@@ -61,15 +60,9 @@ impl Fleet {
     }
 
     fn encode_items(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let mut counts = [0_u64; State::ALL.len()];
-        for (_, _, known) in self.items.all() {
-            if let Some(at) = State::ALL.iter().position(|it| *it == known.state) {
-                counts[at] += 1;
-            }
-        }
         let (name, help) = ("concert_mothership_items", "Items by state");
         let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for (state, count) in State::ALL.iter().zip(counts) {
+        for (state, count) in self.counts(&self.items.all()) {
             ConstGauge::new(count as f64).encode(metric.encode_family(&[("state", state.as_str())])?)?;
         }
         Ok(())

@@ -1,6 +1,7 @@
 //! Starts and stops what reconcilers that come and go need.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ use super::lending::Lending;
 use super::metrics::Metrics;
 use super::sections::Sections;
 use super::targets::Targets;
-use super::triggers;
+use super::triggers::{self, Missed};
 use super::vocabulary::{CONTROLLER, ENTRIES, RECONCILE_AT, controller_of};
 use crate::plugins::worker_kind;
 
@@ -53,6 +54,8 @@ pub(super) struct Fleet {
     pub targets: Targets,
     entries: Arc<OnceLock<Handle>>,
     crews: Mutex<BTreeMap<Arc<str>, Crew>>,
+    missed: Mutex<Missed>,
+    is_listening: AtomicBool,
     words: Mutex<BTreeMap<Arc<str>, Reason>>,
 }
 
@@ -61,6 +64,8 @@ pub(super) struct Crew {
     pub component: Arc<Component>,
     pub handle: Handle,
     pub debounce: Debounce,
+    /// Another one comes in its place, which whatever this one is told does not reach.
+    pub is_leaving: bool,
 }
 
 /// Starts what is there, and from then on what comes.
@@ -85,6 +90,8 @@ pub fn start(parts: Parts) -> Result<Running, StartError> {
         targets: Targets::default(),
         entries,
         crews: Mutex::default(),
+        missed: Mutex::default(),
+        is_listening: AtomicBool::new(false),
         words: Mutex::default(),
         parts,
     });
@@ -112,9 +119,11 @@ impl Running {
         self.0.crews().values().map(|it| it.component.clone()).collect()
     }
 
-    /// Stops everything. Leases end without a word: their items are due again after the next start.
+    /// Stops everything. Leases end without a word: after the next start their items are due again, but for those
+    /// that were ready and have seen all there is, which are looked at some time.
     pub async fn stop(&self) {
         let Parts { engine, fleet, .. } = &self.0.parts;
+        self.0.set_listening(false);
         engine.stop(CONTROLLER, PATIENCE).await;
         self.0.stop_targets().await;
         self.0.tasks.stop(PATIENCE).await;
@@ -143,6 +152,7 @@ impl Registry {
         let is_right = |crew: &Crew| wanted.get(&crew.component.name) == Some(&*crew.component);
         let outdated: BTreeSet<Arc<str>> =
             fleet.crews().iter().filter(|(_, it)| !is_right(it)).map(|(name, _)| name.clone()).collect();
+        fleet.leave(&outdated);
         for name in &outdated {
             fleet.parts.fleet.stop(&controller_of(name), Duration::ZERO).await;
             fleet.crews().remove(name);
@@ -150,6 +160,7 @@ impl Registry {
                 fleet.parts.board.remove(name);
             }
         }
+        fleet.missed().keep_only(|name| wanted.contains_key(name));
         let mut has_changed = !outdated.is_empty();
         for (name, component) in wanted {
             if !fleet.crews().contains_key(&name) {
@@ -157,6 +168,7 @@ impl Registry {
                 has_changed = true;
             }
         }
+        fleet.set_listening(true);
         fleet.summarise_all(has_changed);
         fleet.start_targets();
         if has_changed {
@@ -170,7 +182,12 @@ impl Registry {
 impl Reconciler for Registry {
     async fn reconcile(&self, _: Request) -> Outcome {
         match self.pass().await {
-            Ok(()) | Err(Error::UnknownKind { .. }) => Outcome::Done,
+            Ok(()) => Outcome::Done,
+            // Nobody can have registered.
+            Err(Error::UnknownKind { .. }) => {
+                self.0.set_listening(true);
+                Outcome::Done
+            }
             Err(error) => Outcome::Transient(Failure::from_error(&error)),
         }
     }
@@ -209,6 +226,30 @@ impl Fleet {
         self.words.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    pub fn missed(&self) -> MutexGuard<'_, Missed> {
+        self.missed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it is known who works on entries, and nobody is being replaced.
+    pub fn is_listening(&self) -> bool {
+        self.is_listening.load(Ordering::Acquire)
+    }
+
+    fn set_listening(&self, is_listening: bool) {
+        self.is_listening.store(is_listening, Ordering::Release);
+    }
+
+    /// These are about to go, perhaps for others of their names: nothing is told to them any more.
+    fn leave(&self, names: &BTreeSet<Arc<str>>) {
+        if names.is_empty() {
+            return;
+        }
+        self.set_listening(false);
+        for (_, crew) in self.crews().iter_mut().filter(|(name, _)| names.contains(*name)) {
+            crew.is_leaving = true;
+        }
+    }
+
     fn begin(self: &Arc<Self>, component: Component) {
         let (parts, component) = (&self.parts, Arc::new(component));
         parts.board.set_terms(&component.name, component.terms);
@@ -220,7 +261,8 @@ impl Fleet {
             Ok(handle) => {
                 info!(reconciler = %component.name, "component reconciler is in charge");
                 let (name, debounce) = (component.name.clone(), Debounce::default());
-                self.crews().insert(name.clone(), Crew { component, handle: handle.clone(), debounce });
+                let crew = Crew { component, handle: handle.clone(), debounce, is_leaving: false };
+                self.crews().insert(name.clone(), crew);
                 let fleet = Arc::downgrade(self);
                 self.tasks.spawn(format!("mothership/catch-up/{name}"), OnExit::Log, async move {
                     handle.ready().await;
@@ -287,7 +329,7 @@ impl Fleet {
         status["observedSections"] == json!(self.sections.versions(entry, component.sections()))
     }
 
-    /// Wakes all items whose sections have changed while nobody listened.
+    /// Wakes all items whose sections have changed while nobody listened, and those that could not be woken.
     fn catch_up(&self, reconciler: &str) {
         let Some(component) = self.crews().get(reconciler).map(|it| it.component.clone()) else { return };
         for (entry, name, known) in self.items.all() {
@@ -295,6 +337,7 @@ impl Fleet {
                 self.wake(&entry, reconciler, Lane::Event, "missed");
             }
         }
+        self.wake_missed(reconciler);
     }
 
     /// Has one entry summed up.

@@ -320,7 +320,7 @@ impl Eye {
     fn wake(&self) {
         let Some(fleet) = self.fleet.upgrade() else { return };
         for reconciler in &self.reconcilers {
-            fleet.wake_softly(&self.entry, reconciler, "cluster-event");
+            fleet.wake_softly(&self.entry, reconciler);
         }
     }
 

@@ -16,6 +16,33 @@ use super::targets::CREDENTIALS;
 
 /// Sections that have a word of their own for why; the rest are `section`.
 const WORDS_MAX: usize = 128;
+/// Why an item runs whose cluster has changed.
+const CLUSTER_EVENT: Reason = "cluster-event";
+
+/// Items that are remembered because they could not be woken: those of a hundred reconcilers in all clusters
+/// that are watched. More than that wait for their next look.
+const MISSED_MAX: usize = 100_000;
+
+/// Who was to be woken and could not be yet: of each reconciler the entries.
+#[derive(Debug, Default)]
+pub(super) struct Missed(BTreeMap<Arc<str>, BTreeSet<Arc<str>>>);
+
+impl Missed {
+    fn note(&mut self, entry: &str, reconciler: &str) {
+        if self.0.values().map(BTreeSet::len).sum::<usize>() < MISSED_MAX {
+            self.0.entry(reconciler.into()).or_default().insert(entry.into());
+        }
+    }
+
+    fn take(&mut self, reconciler: &str) -> BTreeSet<Arc<str>> {
+        self.0.remove(reconciler).unwrap_or_default()
+    }
+
+    /// Forgets those that nobody will ask for.
+    pub fn keep_only(&mut self, is_wanted: impl Fn(&str) -> bool) {
+        self.0.retain(|reconciler, _| is_wanted(reconciler));
+    }
+}
 
 /// Starts to follow entries, sections and items.
 pub(super) fn start(fleet: &Arc<Fleet>) {
@@ -160,13 +187,40 @@ impl Fleet {
         crew.is_some_and(|it| it.handle.wake(&names::entry_key(entry), lane, reason, Duration::ZERO))
     }
 
-    /// Wakes an item because of something in its target cluster, unless it was woken a moment ago.
-    pub fn wake_softly(&self, entry: &str, reconciler: &str, reason: Reason) -> bool {
+    /// Wakes an item because of something in its target cluster, unless it was woken a moment ago. If its
+    /// reconciler has not been told yet what there is, or is being replaced, the item is woken once it has:
+    /// one that is ready would not run by itself.
+    pub fn wake_softly(&self, entry: &str, reconciler: &str) -> bool {
         let now = self.parts.clock.elapsed();
         let mut crews = self.crews();
-        let Some(crew) = crews.get_mut(reconciler) else { return false };
-        let delay = crew.debounce.delay(&entry.into(), now);
-        crew.handle.wake(&names::entry_key(entry), Lane::Event, reason, delay)
+        let is_told = match crews.get_mut(reconciler).filter(|it| !it.is_leaving) {
+            None => false,
+            Some(crew) => {
+                // Asked before: what comes in between is an item that was not there to be woken.
+                let is_told = crew.handle.is_ready();
+                let delay = crew.debounce.delay(&entry.into(), now);
+                if crew.handle.wake(&names::entry_key(entry), Lane::Event, CLUSTER_EVENT, delay) {
+                    return true;
+                }
+                is_told
+            }
+        };
+        // Before the lock is given back: whoever catches up finds it.
+        if !is_told {
+            self.missed().note(entry, reconciler);
+        }
+        false
+    }
+
+    /// Wakes the items of a reconciler that could not be woken so far.
+    pub fn wake_missed(&self, reconciler: &str) {
+        let missed = {
+            let _crews = self.crews();
+            self.missed().take(reconciler)
+        };
+        for entry in missed {
+            self.wake_softly(&entry, reconciler);
+        }
     }
 
     /// `section:NAME`. Reasons live as long as the process, so there is a bound to them.

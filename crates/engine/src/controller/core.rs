@@ -170,6 +170,7 @@ impl Core {
             Outcome::Poll(interval) => self.next_poll(id, &key, Some(interval), now),
             Outcome::After(delay) => self.after(id, Lane::Retry, delay, now),
             Outcome::AfterIn(lane, delay) => self.after(id, lane, delay, now),
+            Outcome::Returned => self.put_back(id),
             Outcome::Requeue(why, after) => self.requeue(id, why, after, now),
             Outcome::WaitFor(all) => {
                 if let Some(detail) = &mut self.queue.note_mut(id).detail {
@@ -232,6 +233,16 @@ impl Core {
             detail.lane = Some(lane).filter(|it| *it != Lane::Retry);
         }
         Next::At(lane, "after", now.saturating_add(delay))
+    }
+
+    /// A run that was none: failures in a row, and the last one's words, are what they were.
+    fn put_back(&mut self, id: ItemId) -> Next {
+        let lane = self.queue.view(id).and_then(|it| it.lane);
+        if self.policy.is_durable {
+            let detail = self.queue.note_mut(id).detail_mut();
+            (detail.delay, detail.lane) = (Some(Duration::ZERO), lane);
+        }
+        Next::Back
     }
 
     fn requeue(&mut self, id: ItemId, why: Arc<str>, after: Option<Duration>, now: Duration) -> Next {

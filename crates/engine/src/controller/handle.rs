@@ -91,7 +91,8 @@ impl Handle {
     }
 
     /// Asks for a run of `key` after some time, if it is an item. One that is not says `false`: when it
-    /// becomes one it is run anyway.
+    /// becomes one it is run anyway, unless it is listed as settled or as it was before a restart. Until
+    /// [`Handle::is_ready`] says so, `false` may mean that it was not listed yet.
     pub fn wake(&self, key: &ObjectKey, lane: Lane, reason: Reason, delay: Duration) -> bool {
         let now = self.shared.now();
         self.shared.with(|core| core.wake_known(key, lane, reason, now.saturating_add(delay), now))

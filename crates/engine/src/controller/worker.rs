@@ -284,9 +284,9 @@ fn answer(outcome: &Outcome) -> Answer {
         | Outcome::AfterIn(..)
         | Outcome::Requeue(..) => Answer::Well,
         Outcome::Transient(failure) if failure.is_of_target => Answer::Badly,
-        // A terminal failure is the object's own fault, and who waits has not asked.
+        // A terminal failure is the object's own fault, and who waits or gives back has not asked.
         Outcome::Transient(_) | Outcome::Terminal(_) => Answer::NotAsked,
-        Outcome::WaitFor(_) | Outcome::WaitAtMost(..) => Answer::NotAsked,
+        Outcome::WaitFor(_) | Outcome::WaitAtMost(..) | Outcome::Returned => Answer::NotAsked,
     }
 }
 
@@ -298,6 +298,7 @@ fn log(outcome: &Outcome) {
         | Outcome::Poll(_)
         | Outcome::After(_)
         | Outcome::AfterIn(..)
+        | Outcome::Returned
         | Outcome::Requeue(..)
         | Outcome::WaitFor(_)
         | Outcome::WaitAtMost(..) => debug!(?outcome, "reconciled"),

@@ -160,12 +160,20 @@ impl<T: Default> Queue<T> {
 
     /// Ends a run. Returns where the key went; none if it is no longer known.
     pub fn finish(&mut self, id: ItemId, next: Next, now: Duration) -> Option<Placed> {
-        self.running.remove(&id.0)?;
+        let running = self.running.remove(&id.0)?;
         let entry = &mut self.slots[id.0];
         entry.stage = Stage::Idle;
         let is_removed = std::mem::take(&mut entry.is_removed);
         match next {
             Next::At(lane, reason, due) if !is_removed => self.want(id.0, lane, reason, nanos(due)),
+            Next::Back if !is_removed => {
+                entry.reasons.merge(&running.reasons);
+                let (lane, due) = match entry.is_wanted {
+                    true => (entry.lane.min(running.lane), entry.due.min(nanos(now))),
+                    false => (running.lane, nanos(now)),
+                };
+                (entry.lane, entry.due, entry.is_wanted) = (lane, due, true);
+            }
             Next::Rest if !is_removed => {}
             _ if entry.is_wanted => {}
             _ => {

@@ -33,6 +33,8 @@ pub enum Next {
     Rest,
     /// It is added again.
     At(Lane, Reason, Duration),
+    /// It was not run after all: it is due at once, in the lane and for the reasons it was taken with.
+    Back,
     /// It is dropped, unless it was added meanwhile.
     Forget,
 }

@@ -177,7 +177,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (0..8usize, lane, 0..6u64).prop_map(|(key, lane, delay)| Step::Add { key, lane, delay }),
         4 => Just(Step::Pop),
-        3 => (0..8usize, 0..3usize, 0..6u64).prop_map(|(pick, next, delay)| Step::Finish { pick, next, delay }),
+        3 => (0..8usize, 0..4usize, 0..6u64).prop_map(|(pick, next, delay)| Step::Finish { pick, next, delay }),
         1 => (0..8usize, 0..6u64).prop_map(|(pick, delay)| Step::Defer { pick, delay }),
         1 => (0..8usize).prop_map(Step::Pause),
         2 => (0..8usize).prop_map(Step::Resume),
@@ -263,6 +263,7 @@ proptest! {
                     let (outcome, wish) = match next {
                         0 => (Next::Rest, None),
                         1 => (Next::Forget, None),
+                        2 => (Next::Back, Some((now, item.lane))),
                         _ => (Next::At(Lane::Retry, "r", at(now + delay)), Some((now + delay, Lane::Retry))),
                     };
                     queue.finish(item.id, outcome, at(now));

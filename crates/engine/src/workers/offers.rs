@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use concert_model::ObjectKey;
@@ -141,7 +140,7 @@ impl Reconciler for Offers {
         let held = match self.lend(permit, &request, &offer).await {
             Ok(Some(held)) => held,
             // The host left while its item was fetched: back into the queue.
-            Ok(None) => return Outcome::AfterIn(request.lane, Duration::ZERO),
+            Ok(None) => return Outcome::Returned,
             Err(error) => return Outcome::Transient(Failure::from_error(&error).elsewhere()),
         };
         match held.wait().await {
@@ -153,7 +152,7 @@ impl Reconciler for Offers {
             Ending::Expired(leased) => self.expire(&leased).await,
             Ending::Returned => {
                 info!(worker = %self.worker, item = %offer.item, "a host gave its item back");
-                Outcome::AfterIn(request.lane, Duration::ZERO)
+                Outcome::Returned
             }
         }
     }

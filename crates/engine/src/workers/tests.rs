@@ -13,6 +13,7 @@ use super::*;
 use crate::controller::{Controller, Handle, Phase};
 use crate::fixtures::{World, config_map, config_map_kind, quiet, seconds};
 use crate::outcome::{Failure, Outcome};
+use crate::queue::Lane;
 use crate::reconciler::Request;
 use crate::source::{Objects, except_status};
 use crate::watched::Watched;
@@ -39,7 +40,7 @@ impl Meaning for Plain {
             row,
             key: request.key.clone(),
             object,
-            attempt: 0,
+            attempt: u64::from(request.attempt),
             context: Arc::default(),
         }))
     }
@@ -47,6 +48,9 @@ impl Meaning for Plain {
     async fn finished(&self, lease: &Leased, report: Report) -> Outcome {
         let said = lease.said.as_deref().unwrap_or("nothing");
         self.ends.change(|it| it.push(format!("{} {} {said}", lease.item, report.message)));
+        if report.success == Some(false) {
+            return Outcome::Transient(Failure::new(&*report.message).retried_after(seconds(5)));
+        }
         report.requeue_after.map_or(Outcome::Done, Outcome::After)
     }
 
@@ -240,6 +244,32 @@ async fn what_a_host_gives_back_is_due_again_at_once() {
     let again = scene.claim("h", 1).await.remove(0);
     assert!(again.fence > first.fence);
     assert!(scene.plain.ends.get().is_empty(), "that is nobody's failure");
+}
+
+#[tokio::test]
+async fn what_a_host_gives_back_has_failed_as_often_as_before_and_is_due_for_the_same_reasons() {
+    let scene = scene(&["a"]).await;
+    let state = || scene.handle.state(&config_map("a")).unwrap();
+    let fail = async || {
+        let claimed = scene.claim("h", 1).await.remove(0);
+        let failed = Report { success: Some(false), ..report("no quota") };
+        scene.board.finish("w", "a", claimed.fence, failed).await.unwrap();
+        quiet().await;
+        scene.world.clock.advance(seconds(5)).await;
+        claimed.attempt
+    };
+    assert_eq!([fail().await, fail().await], [0, 1]);
+    let given_back = scene.claim("h", 1).await.remove(0);
+    scene.board.release("w", "a", given_back.fence).unwrap();
+    quiet().await;
+    let after = state();
+    assert_eq!(
+        (after.attempt, after.last_error.as_deref(), after.lane),
+        (2, Some("no quota"), Some(Lane::Retry))
+    );
+    assert_eq!(after.reasons, given_back.reasons);
+    assert_eq!(fail().await, 2);
+    assert_eq!(state().attempt, 3);
 }
 
 #[tokio::test]

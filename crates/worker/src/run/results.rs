@@ -17,6 +17,8 @@ use crate::server::{Pause, address};
 const BATCH_MAX: usize = 1000;
 /// Most bytes of one request, unless one result alone has more: a third of what the server takes.
 const BATCH_BYTES_MAX: usize = 1024 * 1024;
+/// Most of a refusal that is told on: it says what was wrong with something of any size.
+const DETAIL_MAX: usize = 1000;
 
 /// Where runs put their results.
 #[derive(Clone)]
@@ -26,7 +28,29 @@ pub(crate) struct Results(mpsc::Sender<Ready>);
 pub(crate) struct Ready {
     body: Value,
     bytes: usize,
+    /// It says no more than that what was meant was refused.
+    is_last: bool,
     arrived: oneshot::Sender<()>,
+}
+
+impl Ready {
+    fn new(body: Value, arrived: oneshot::Sender<()>) -> Self {
+        let bytes = body.to_string().len();
+        Self { body, bytes, is_last: false, arrived }
+    }
+
+    /// What is said instead, under the same fence.
+    fn refused(self, detail: &Value) -> Self {
+        let detail = detail.as_str().map_or_else(|| detail.to_string(), str::to_owned);
+        let detail: String = detail.chars().take(DETAIL_MAX).collect();
+        let body = json!({
+            "item": self.body["item"],
+            "fence": self.body["fence"],
+            "outcome": "failed",
+            "message": format!("the result was refused: {detail}"),
+        });
+        Self { is_last: true, ..Self::new(body, self.arrived) }
+    }
 }
 
 /// Both ends.
@@ -36,12 +60,11 @@ pub(crate) fn channel() -> (Results, mpsc::Receiver<Ready>) {
 }
 
 impl Results {
-    /// Completes when the server has taken the result or has refused it for good. Dropped before, it is
-    /// not sent again.
+    /// Completes when the server has taken the result, or has refused it and then taken that it did, which the
+    /// item would otherwise not show until its lease runs out. Dropped before, it is not sent again.
     pub async fn send(&self, body: Value) {
         let (arrived, arrival) = oneshot::channel();
-        let bytes = body.to_string().len();
-        if self.0.send(Ready { body, bytes, arrived }).await.is_ok() {
+        if self.0.send(Ready::new(body, arrived)).await.is_ok() {
             let _ = arrival.await;
         }
     }
@@ -112,7 +135,8 @@ async fn send(desk: &Desk, mut parts: VecDeque<Vec<Ready>>) {
     }
 }
 
-/// Tells who waits; returns those that may be taken in a moment.
+/// Tells who waits; returns what is to be sent in a moment: those that may be taken then, and what is said
+/// instead of those that never will be.
 fn settle(batch: Vec<Ready>, answer: &Value) -> Vec<Ready> {
     let mut again = Vec::new();
     for (index, ready) in batch.into_iter().enumerate() {
@@ -125,6 +149,11 @@ fn settle(batch: Vec<Ready>, answer: &Value) -> Vec<Ready> {
         if status >= 400 {
             let (item, detail) = (ready.body["item"].as_str(), own["detail"].as_str());
             warn!(item, status, detail, "a result was refused");
+            // Of one that came too late there is nothing more to say.
+            if status != 409 && !ready.is_last {
+                again.push(ready.refused(&own["detail"]));
+                continue;
+            }
         }
         let _ = ready.arrived.send(());
     }
@@ -135,5 +164,37 @@ fn refused(batch: Vec<Ready>, error: &Error) {
     warn!(results = batch.len(), error = %error.chain(), "results were refused");
     for ready in batch {
         let _ = ready.arrived.send(());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_that_is_refused_becomes_a_failure_that_says_so_once() {
+        let (arrived, mut arrival) = oneshot::channel();
+        let body =
+            json!({"item": "a/test", "fence": 7, "outcome": "not_ready", "waits_for": [{"section": "b"}]});
+        let answer = |status: u64| json!({"results": [{"status": status, "detail": "no grant to read b"}]});
+        let mut again = settle(vec![Ready::new(body, arrived)], &answer(403));
+        assert_eq!(again.len(), 1);
+        let instead = json!({"item": "a/test", "fence": 7, "outcome": "failed",
+            "message": "the result was refused: no grant to read b"});
+        assert_eq!(again[0].body, instead);
+        assert!(arrival.try_recv().is_err(), "nothing has arrived yet");
+        again = settle(again, &answer(503));
+        assert_eq!(again.len(), 1, "it is sent again like any other");
+        assert!(settle(again, &answer(422)).is_empty(), "it is not refused for ever");
+        assert!(arrival.try_recv().is_ok());
+    }
+
+    #[test]
+    fn a_result_that_is_too_late_is_not_replaced() {
+        let (arrived, mut arrival) = oneshot::channel();
+        let answer = json!({"results": [{"status": 409, "detail": "stale fence"}]});
+        let ready = Ready::new(json!({"item": "a/test", "fence": 7, "outcome": "ready"}), arrived);
+        assert!(settle(vec![ready], &answer).is_empty());
+        assert!(arrival.try_recv().is_ok());
     }
 }

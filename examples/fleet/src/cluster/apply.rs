@@ -50,6 +50,20 @@ pub async fn install(
     Ok(installed)
 }
 
+/// Removes what any component has in `namespace`.
+pub async fn uninstall(client: &Client, namespace: &str) -> Result<Vec<String>, Trouble> {
+    let mut removed = Vec::new();
+    for kind in KINDS {
+        for object in client.list(kind, Some(namespace), Some(LABEL)).await? {
+            let Some(name) = object["metadata"]["name"].as_str() else { continue };
+            let place = Place::new(kind, Some(namespace), name);
+            client.delete(&place).await?;
+            removed.push(place.to_string());
+        }
+    }
+    Ok(removed)
+}
+
 fn labelled(object: &Value, namespace: &str, component: &str) -> Value {
     let mut object = object.clone();
     object["metadata"]["namespace"] = json!(namespace);

@@ -9,7 +9,7 @@ mod document;
 mod kinds;
 mod targets;
 
-pub use apply::{Installed, install, token_address};
+pub use apply::{Installed, install, token_address, uninstall};
 pub use client::{Client, Trouble};
 pub use document::Access;
 pub use kinds::{Kind, Place};

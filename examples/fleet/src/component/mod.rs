@@ -34,7 +34,7 @@ impl Component for Installer {
     async fn reconcile(&self, entry: &Entry, inventory: &Inventory) -> Outcome {
         if entry.is_deleting {
             self.0.forget(entry);
-            return Ok(Answer::ready("the component goes with its cluster"));
+            return Ok(Answer::ready("the component goes with its cluster, or with the account there"));
         }
         let view = inventory.read().await?;
         let settings = view.sections.get(SETTINGS).map_or(&Value::Null, |it| &it.data["component"]);

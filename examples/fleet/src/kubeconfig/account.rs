@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::cluster::{
-    CLUSTER_ROLE, CLUSTER_ROLE_BINDING, Kind, ROLE, ROLE_BINDING, SERVICE_ACCOUNT, SERVICE_INSTANCE,
+    CLUSTER_ROLE, CLUSTER_ROLE_BINDING, Kind, Place, ROLE, ROLE_BINDING, SERVICE_ACCOUNT, SERVICE_INSTANCE,
 };
 
 /// Where components are installed, and nowhere else.
@@ -30,6 +30,13 @@ pub fn objects() -> Vec<Value> {
     ]
 }
 
+/// Where all of it is, in the order in which it can go: first what the account may do. Without the namespace,
+/// which may have been there before and hold what others made.
+pub fn places() -> Vec<Place> {
+    let is_own = |it: &Value| it["metadata"]["name"] == ACCOUNT;
+    objects().iter().rev().filter(|it| is_own(it)).filter_map(Place::of).collect()
+}
+
 fn object(kind: Kind, namespace: Option<&str>, mut rest: Value) -> Value {
     rest["apiVersion"] = json!(kind.api_version());
     rest["kind"] = json!(kind.kind);
@@ -48,7 +55,6 @@ fn binding(role: Kind) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::Place;
 
     #[test]
     fn every_object_has_its_place_and_none_gives_away_secrets() {
@@ -57,5 +63,12 @@ mod tests {
             let text = object.to_string();
             assert!(!text.contains("secrets") && !text.contains("\"*\""), "{text}");
         }
+    }
+
+    #[test]
+    fn what_goes_is_all_but_the_namespace_and_rights_go_before_the_account() {
+        let kinds: Vec<&str> = places().iter().map(|it| it.kind.kind).collect();
+        let expected = ["ClusterRoleBinding", "ClusterRole", "RoleBinding", "Role", "ServiceAccount"];
+        assert_eq!(kinds, expected);
     }
 }

@@ -7,14 +7,16 @@ use concert_store::{Chance, Clock as _, SystemClock};
 use concert_worker::{Answer, Component, Entry, Failed, Inventory, Outcome, Status, View, Waits};
 use serde_json::{Value, json};
 
-use super::account::{ACCOUNT, NAMESPACE, objects};
+use super::account::{ACCOUNT, NAMESPACE, objects, places};
 use super::rotation::{Issued, Step, Window, decide};
 use super::{ADMIN, CLUSTER, CREDENTIALS};
-use crate::cluster::{Access, Client, Place, SECRET, Trouble, token_address};
+use crate::cluster::{Access, Client, Place, SECRET, Trouble, token_address, uninstall};
 use crate::flags;
 
 /// The condition that says whether the cluster answers to its administrator.
 const REACHABLE: &str = "Reachable";
+/// What is said of a cluster that nobody here can clear any more.
+const LEFT: &str = "nobody gets into the cluster any more: what was made there is still there";
 
 /// The reconciler.
 pub struct Kubeconfigs {
@@ -135,6 +137,33 @@ impl Kubeconfigs {
     }
 }
 
+/// Takes away what was made in a cluster that stays. One that lets nobody in keeps it, and so does one that
+/// never answered; one that does not answer now is asked again, until `admin` is removed.
+async fn clear(inventory: &Inventory) -> Result<&'static str, Failed> {
+    let was_kept = inventory.read().await?.sections.contains_key(CREDENTIALS);
+    let section = inventory.section(ADMIN).await?;
+    let text = section.as_ref().and_then(|it| it.data["kubeconfig"].as_str()).unwrap_or_default();
+    let Ok(access) = Access::parse(text) else { return Ok(LEFT) };
+    match withdraw(&access).await {
+        Ok(removed) => {
+            tracing::info!(objects = removed.join(", "), "removed the account and what it has installed");
+            Ok("what was made in the cluster is gone")
+        }
+        Err(Trouble::Unauthorized | Trouble::Refused { code: 403, .. }) => Ok(LEFT),
+        Err(Trouble::Unreachable(_)) if !was_kept => Ok("the cluster was never reached"),
+        Err(trouble) => Err(trouble.into()),
+    }
+}
+
+/// First the account, so that nobody installs anything more, and then what it has installed.
+async fn withdraw(access: &Access) -> Result<Vec<String>, Trouble> {
+    let admin = Client::open(access).await?;
+    for place in places() {
+        admin.delete(&place).await?;
+    }
+    uninstall(&admin, NAMESPACE).await
+}
+
 /// Why a kubeconfig could not be kept.
 enum Keep {
     Trouble(Trouble),
@@ -156,9 +185,13 @@ impl From<concert_worker::Error> for Keep {
 impl Component for Kubeconfigs {
     async fn reconcile(&self, entry: &Entry, inventory: &Inventory) -> Outcome {
         if entry.is_deleting {
-            // Tokens end by themselves, and with the cluster if that goes.
+            // A Shoot takes all with it; the cluster that somebody brought is still theirs.
+            let message = match entry.kind == "byoc" {
+                true => clear(inventory).await?,
+                false => "no kubeconfig is handed out any more",
+            };
             inventory.remove(CREDENTIALS).await?;
-            return Ok(Answer::ready("no kubeconfig is handed out any more"));
+            return Ok(Answer::ready(message));
         }
         let view = inventory.read().await?;
         let access = match self.admin(entry, &view, inventory).await {

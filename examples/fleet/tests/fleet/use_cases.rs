@@ -31,6 +31,7 @@ in_both_layouts!(
     u3_a_kubeconfig_is_restricted_and_rotated_before_it_expires,
     u3_a_consumer_whose_credentials_are_refused_fetches_them_again_once,
     u4_a_brought_cluster_is_accepted_at_once_and_judged_later,
+    u5_a_component_is_installed_updated_repaired_and_pruned,
     u5_a_service_instance_in_the_cluster_wakes_the_connectivity_proxy,
 );
 
@@ -170,11 +171,26 @@ fn u4_a_brought_cluster_is_accepted_at_once_and_judged_later(layout: Layout) {
     for log in fleet.logs().values() {
         assert!(!log.contains(CANARY));
     }
+    // The cluster stays, and nothing of the fleet in it.
+    fleet.run("component");
+    fleet.wait_item("byoc-refused", "component", "ready");
+    assert!(fleet.world.in_target("deployment", "component").is_some());
+    fleet.inventory().web.good("DELETE", "/inventory/v1/entries/byoc-refused", &Value::Null);
+    let made = [
+        ("deployment", "component"),
+        ("serviceaccount", "fleet-components"),
+        ("role", "fleet-components"),
+        ("clusterrole", "fleet-components"),
+        ("clusterrolebinding", "fleet-components"),
+    ];
+    eventually("what was made in the cluster is gone", || {
+        let left = made.iter().find(|(kind, name)| fleet.world.in_target(kind, name).is_some());
+        left.map_or(Ok(()), |(kind, name)| Err(format!("{kind} {name}")))
+    });
 }
 
-#[test]
-fn u5_a_component_is_installed_updated_repaired_and_pruned() {
-    let Some(mut fleet) = Fleet::start(Layout::Together) else { return };
+fn u5_a_component_is_installed_updated_repaired_and_pruned(layout: Layout) {
+    let Some(mut fleet) = Fleet::start(layout) else { return };
     with_credentials(&mut fleet, "rt-u5");
     fleet.write("rt-u5", "settings", &json!({"component": {"version": "1.0.0", "dashboard": true}}));
     fleet.run("component");

@@ -52,6 +52,7 @@ async fn what_makes_no_sense_is_refused_by_field() {
     for (path, body) in [
         ("workers", json!({})),
         ("workers", json!({"name": "a b", "handles": []})),
+        ("workers", json!({"name": "a/b", "handles": [{"kind": "runtime"}]})),
         ("workers", json!({"name": "a"})),
         ("workers", json!({"name": "a", "handles": [{}]})),
         ("workers", json!({"name": "a", "handles": [], "concurrency": 0})),

@@ -91,6 +91,10 @@ async fn an_item_that_is_stopped_is_taken_from_its_host_and_runs_when_asked_for(
     world.do_well("shoot").await;
     let world = world.restart().await;
     world.nothing("network").await;
+    world.deregister("network").await;
+    assert!(world.running.run("rt-1", "network", "somebody").await.is_err(), "nobody is there to run it");
+    world.register("network", json!({})).await;
+    world.nothing("network").await;
     world.running.run("rt-1", "network", "somebody").await.unwrap();
     world.do_well("network").await;
     assert!(world.is_ready("rt-1").await);

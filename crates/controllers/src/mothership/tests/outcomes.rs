@@ -228,6 +228,10 @@ async fn r17_what_waits_and_who_is_busy_can_be_read_off_for_autoscaling() {
         let line = text.lines().find_map(|it| it.strip_prefix(&format!("{name}{{reconciler=\"shoot\"}} ")));
         line.unwrap_or_else(|| panic!("{name} in\n{text}")).parse().unwrap()
     };
+    for (state, count) in [("running", "1.0"), ("pending", "1.0"), ("ready", "0.0")] {
+        let line = format!("concert_mothership_items{{state=\"{state}\"}} {count}\n");
+        assert!(text.contains(&line), "{line} in\n{text}");
+    }
     assert_eq!(number("concert_mothership_occupancy_ratio"), 0.25);
     assert_eq!(number("concert_mothership_queue_depth"), 1.0);
     let age = number("concert_mothership_queue_age_seconds");
@@ -320,7 +324,14 @@ async fn r16_a_target_that_does_not_answer_is_left_alone_by_all() {
     let items: Vec<String> = world.claim("f").await.iter().map(|it| it.item.to_string()).collect();
     assert_eq!(items, ["rt-2/f"], "only the one that does not answer");
     world.pass(31).await;
-    assert_eq!(world.one("f").await.item.to_string(), "rt-1/f", "one may try after a while");
+    let probe = world.one("f").await;
+    assert_eq!(probe.item.to_string(), "rt-1/f", "one may try after a while");
+    world.board.release("f", &probe.item, probe.fence).unwrap();
+    world.settle().await;
+    assert_eq!(world.one("f").await.item.to_string(), "rt-1/f", "it was given back, so nobody has tried");
+    world.register("g", json!({})).await;
+    let items: Vec<String> = world.claim("g").await.iter().map(|it| it.item.to_string()).collect();
+    assert_eq!(items, ["rt-2/g"], "and that is no answer of the cluster");
 }
 
 #[tokio::test(start_paused = true)]

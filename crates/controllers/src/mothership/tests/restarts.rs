@@ -5,6 +5,7 @@ use concert_model::{Object, Patch};
 use concert_store::{Delete, Local, Part, Store as _};
 use serde_json::json;
 
+use super::super::{Denied, Event};
 use super::world::{World, by, put};
 
 #[tokio::test(start_paused = true)]
@@ -36,6 +37,46 @@ async fn a_change_while_nobody_listened_wakes_who_was_to_look_much_later() {
     let write = async |inventory| put(&inventory, "rt-1", "network", json!({"vnet_name": "b"})).await;
     let world = world.restart_after(write).await;
     world.do_well("shoot").await;
+}
+
+/// A reconciler that cares for what happens in a cluster, and is ready.
+async fn with_proxy() -> World {
+    let world = World::new().await;
+    let cares = json!({"clusterEvents": [{"group": "services", "version": "v1", "kind": "ServiceInstance"}]});
+    world.register("proxy", cares).await;
+    world.runtime("rt-1").await;
+    world.do_well("proxy").await;
+    world
+}
+
+#[tokio::test(start_paused = true)]
+async fn r7_who_tells_of_an_event_before_anybody_listens_is_to_tell_again() {
+    let world = with_proxy().await.restart_just_now().await;
+    let event = Event {
+        entry: "rt-1".into(),
+        group: "services".into(),
+        kind: "ServiceInstance".into(),
+        namespace: "default".into(),
+    };
+    assert_eq!(world.running.events(std::slice::from_ref(&event)), None);
+    assert!(matches!(world.running.run("rt-1", "proxy", "somebody").await, Err(Denied::NotYet)));
+    assert!(matches!(world.running.halt("rt-1", "proxy", "somebody").await, Err(Denied::NotYet)));
+    world.pass(1).await;
+    assert_eq!(world.running.events(&[event]), Some(1));
+    assert!(world.one("proxy").await.reasons.contains("cluster-event"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn r7_what_a_watch_sees_before_anybody_listens_wakes_all_the_same() {
+    let world = with_proxy().await.restart_just_now().await;
+    assert!(!world.running.0.wake_softly("rt-1", "proxy"), "nobody is there to be woken");
+    assert!(!world.running.0.wake_softly("rt-1", "nobody"));
+    world.pass(1).await;
+    let item = world.one("proxy").await;
+    assert!(item.reasons.contains("cluster-event"), "{}", item.reasons);
+    world.say("proxy", &item, "ready").await;
+    world.pass(60).await;
+    world.nothing("proxy").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -104,6 +145,17 @@ async fn an_overview_has_counts_and_what_is_slow_and_fails() {
     let entry = world.running.entry("rt-1").await.unwrap().unwrap();
     assert_eq!(entry.items.iter().map(|it| it.state).collect::<Vec<_>>(), ["failed", "pending"]);
     assert!(world.running.entry("rt-9").await.unwrap().is_none());
+    let lent = world.claim("shoot").await;
+    let overview = world.running.overview();
+    assert_eq!((overview.items["running"], overview.items["pending"]), (2, 0), "hosts have them");
+    for item in lent {
+        world.board.release("shoot", &item.item, item.fence).unwrap();
+    }
+    world.register("late", json!({})).await;
+    world.deregister("network").await;
+    let overview = world.running.overview();
+    let counted = (overview.items["failed"], overview.items["pending"]);
+    assert_eq!(counted, (2, 4), "what network did takes nothing from what the others still have to do");
 }
 
 #[tokio::test(start_paused = true)]

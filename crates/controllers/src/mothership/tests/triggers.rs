@@ -5,6 +5,7 @@ use concert_store::Store as _;
 use serde_json::json;
 
 use super::super::Event;
+use super::super::vocabulary::RECONCILE_AT;
 use super::world::{World, by};
 
 fn shoot() -> serde_json::Value {
@@ -83,11 +84,34 @@ async fn r7_an_event_of_a_target_cluster_only_wakes() {
         namespace: "default".into(),
     };
     let events = [event("rt-1", "ServiceInstance"), event("rt-1", "Other"), event("rt-9", "ServiceInstance")];
-    assert_eq!(world.running.events(&events), 1);
+    assert_eq!(world.running.events(&events), Some(1));
     let item = world.one("connectivity-proxy").await;
     assert!(item.reasons.contains("cluster-event"), "{}", item.reasons);
     world.say("connectivity-proxy", &item, "ready").await;
     world.nothing("other").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_annotation_of_an_entry_asks_all_its_reconcilers_for_a_look() {
+    let world = World::new().await;
+    world.register("network", json!({})).await;
+    world.register("shoot", json!({})).await;
+    world.runtime("rt-1").await;
+    let annotate = async |name: &str, value: &str| {
+        world.patch_entry("rt-1", json!({"metadata": {"annotations": {name: value}}})).await;
+    };
+    for reconciler in ["network", "shoot"] {
+        world.do_well(reconciler).await;
+    }
+    annotate(RECONCILE_AT, "2026-11-17T12:00:00Z").await;
+    for reconciler in ["network", "shoot"] {
+        world.do_well(reconciler).await;
+    }
+    annotate("example.com/other", "a").await;
+    annotate(RECONCILE_AT, "2026-11-17T12:00:00Z").await;
+    for reconciler in ["network", "shoot"] {
+        world.nothing(reconciler).await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

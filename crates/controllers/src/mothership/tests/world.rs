@@ -43,6 +43,13 @@ impl World {
         Self::start(clock, inventory, store, target).await
     }
 
+    /// The same stores, with everything else made anew a moment ago: nothing of it has run yet.
+    pub async fn restart_just_now(self) -> Self {
+        self.running.stop().await;
+        assert!(self.tasks.stop(Duration::ZERO).await.is_empty());
+        Self::begin(self.clock, self.inventory, self.store, self.target)
+    }
+
     /// The same stores, with everything else made anew.
     pub async fn restart(self) -> Self {
         self.running.stop().await;
@@ -59,6 +66,12 @@ impl World {
     }
 
     async fn start(clock: Arc<PausedClock>, inventory: Local, store: Local, target: Local) -> Self {
+        let world = Self::begin(clock, inventory, store, target);
+        world.pass(1).await;
+        world
+    }
+
+    fn begin(clock: Arc<PausedClock>, inventory: Local, store: Local, target: Local) -> Self {
         let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
         let own: Arc<dyn Store> = Arc::new(store.clone());
         let fleet: Arc<dyn Store> = Arc::new(inventory.clone());
@@ -79,9 +92,7 @@ impl World {
             reach: Some(Arc::new(Same { target: target.clone(), way: way.clone() })),
             relist: super::super::RELIST,
         });
-        let world = Self { clock, inventory, store, target, way, board, running: running.unwrap(), tasks };
-        world.pass(1).await;
-        world
+        Self { clock, inventory, store, target, way, board, running: running.unwrap(), tasks }
     }
 
     /// Lets so many seconds pass.

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use concert_api::audit::Audit;
 use concert_api::inventory::{Minting, Wanted};
-use concert_api::mothership::{Control, Event};
+use concert_api::mothership::{Asked, Control, Event};
 use concert_controllers::managed::registry;
 use concert_controllers::mothership::{self, Denied, Parts, RELIST, Running, start};
 use concert_engine::workers::Board;
@@ -143,11 +143,12 @@ fn component(it: mothership::Item, writers: &mothership::Writers) -> Component {
     }
 }
 
-/// There is an item, there is none, or the store did not take it.
-fn known(done: Result<(), Denied>) -> Result<bool, StoreError> {
+/// What became of it, unless the store did not take it.
+fn asked(done: Result<(), Denied>) -> Result<Asked, StoreError> {
     match done {
-        Ok(()) => Ok(true),
-        Err(Denied::Unknown { .. }) => Ok(false),
+        Ok(()) => Ok(Asked::Done),
+        Err(Denied::Unknown { .. }) => Ok(Asked::Unknown),
+        Err(Denied::NotYet) => Ok(Asked::NotYet),
         Err(Denied::Store(error)) => Err(error),
     }
 }
@@ -179,20 +180,20 @@ impl Control for Mothership {
         Ok(Some(serde_json::to_value(explain(&facts)).unwrap_or_default()))
     }
 
-    async fn run(&self, entry: &str, reconciler: &str, actor: &str) -> Result<bool, StoreError> {
-        let Some(running) = self.running() else { return Ok(false) };
-        known(running.run(entry, reconciler, actor).await)
+    async fn run(&self, entry: &str, reconciler: &str, actor: &str) -> Result<Asked, StoreError> {
+        let Some(running) = self.running() else { return Ok(Asked::NotYet) };
+        asked(running.run(entry, reconciler, actor).await)
     }
 
-    async fn stop(&self, entry: &str, reconciler: &str, actor: &str) -> Result<bool, StoreError> {
-        let Some(running) = self.running() else { return Ok(false) };
+    async fn stop(&self, entry: &str, reconciler: &str, actor: &str) -> Result<Asked, StoreError> {
+        let Some(running) = self.running() else { return Ok(Asked::NotYet) };
         match running.halt(entry, reconciler, actor).await {
-            Ok(Some(lease)) => self.shut_out(entry, reconciler, lease).await.map(|()| true),
-            done => known(done.map(drop)),
+            Ok(Some(lease)) => self.shut_out(entry, reconciler, lease).await.map(|()| Asked::Done),
+            done => asked(done.map(drop)),
         }
     }
 
-    fn events(&self, events: &[Event]) -> usize {
+    fn events(&self, events: &[Event]) -> Option<usize> {
         let event = |it: &Event| mothership::Event {
             entry: it.entry.clone(),
             group: it.group.clone(),
@@ -200,7 +201,7 @@ impl Control for Mothership {
             namespace: it.namespace.clone(),
         };
         let events: Vec<mothership::Event> = events.iter().map(event).collect();
-        self.running().map_or(0, |it| it.events(&events))
+        self.running()?.events(&events)
     }
 }
 

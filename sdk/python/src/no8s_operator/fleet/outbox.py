@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -16,8 +17,32 @@ logger = logging.getLogger(__name__)
 BATCH_MAX = 1000
 # Most of one request, unless one result alone has more: a third of what the server takes.
 BATCH_BYTES_MAX = 1024 * 1024
+# Most of a refusal that is told on: it says what was wrong with something of any size.
+DETAIL_MAX = 1000
 
-Waiting = list[tuple[dict[str, Any], asyncio.Future[None]]]
+
+@dataclass(frozen=True)
+class Ready:
+    """One result, and who waits for it to arrive."""
+
+    result: dict[str, Any]
+    arrived: asyncio.Future[None]
+    # It says no more than that what was meant was refused.
+    is_last: bool = False
+
+    def refused(self, detail: Any) -> "Ready":
+        """What is said instead, under the same fence."""
+        text = detail if isinstance(detail, str) else json.dumps(detail)
+        result = {
+            "item": self.result["item"],
+            "fence": self.result["fence"],
+            "outcome": "failed",
+            "message": f"the result was refused: {text[:DETAIL_MAX]}",
+        }
+        return Ready(result, self.arrived, is_last=True)
+
+
+Waiting = list[Ready]
 
 
 class Outbox:
@@ -30,9 +55,12 @@ class Outbox:
         self._sender: asyncio.Task[None] | None = None
 
     async def send(self, result: dict[str, Any]) -> None:
-        """Returns when the server has taken the result or has refused it for good."""
+        """Returns when the server has taken the result, or has refused it and then taken that it did.
+
+        Otherwise the item would not show the refusal until its lease runs out.
+        """
         arrived: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting.append((result, arrived))
+        self._waiting.append(Ready(result, arrived))
         if self._sender is None or self._sender.done():
             self._sender = asyncio.create_task(self._send_all(), name=f"send {self._path}")
         await arrived
@@ -51,9 +79,9 @@ class Outbox:
 
     async def _send(self, batch: Waiting) -> None:
         pause = PAUSE_FIRST
-        while batch := [it for it in batch if not it[1].done()]:
+        while batch := [it for it in batch if not it.arrived.done()]:
             try:
-                answer = await self._server.ask("POST", self._path, {"results": [it[0] for it in batch]})
+                answer = await self._server.ask("POST", self._path, {"results": [it.result for it in batch]})
             except ServerError as error:
                 if error.status == 413 and len(batch) > 1:
                     # Whoever is in the way takes less than the server does.
@@ -78,8 +106,8 @@ class Outbox:
 def _fitting(waiting: Waiting) -> int:
     """How many of them fit into one request."""
     count = total = 0
-    for result, _ in waiting[:BATCH_MAX]:
-        total += len(json.dumps(result))
+    for ready in waiting[:BATCH_MAX]:
+        total += len(json.dumps(ready.result))
         if count and total > BATCH_BYTES_MAX:
             break
         count += 1
@@ -87,16 +115,23 @@ def _fitting(waiting: Waiting) -> int:
 
 
 def _settle(batch: Waiting, answers: list[dict[str, Any]]) -> Waiting:
-    """Tells who waits; returns those that may be taken in a moment."""
+    """Tells who waits; returns what is to be sent in a moment.
+
+    That is what may be taken then, and what is said instead of what never will be.
+    """
     again: Waiting = []
-    for index, (result, arrived) in enumerate(batch):
+    for index, ready in enumerate(batch):
         answer = answers[index] if index < len(answers) else {}
         status = int(answer.get("status", 200))
         if status == 429 or status >= 500:
-            again.append((result, arrived))
+            again.append(ready)
             continue
         if status >= 400:
-            logger.warning("A result for %s was refused: %s", result["item"], answer.get("detail"))
-        if not arrived.done():
-            arrived.set_result(None)
+            logger.warning("A result for %s was refused: %s", ready.result["item"], answer.get("detail"))
+            # Of one that came too late there is nothing more to say.
+            if status != 409 and not ready.is_last:
+                again.append(ready.refused(answer.get("detail")))
+                continue
+        if not ready.arrived.done():
+            ready.arrived.set_result(None)
     return again
