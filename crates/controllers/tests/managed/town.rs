@@ -9,10 +9,10 @@ use concert_controllers::managed::metrics::Metrics;
 use concert_controllers::managed::registry::{Declaration, Parts, Problem, Rank, Registry, Settings};
 use concert_engine::controller::{ItemState, Phase};
 use concert_engine::{Engine, Lane, Tasks, TokioSpawn};
-use concert_model::{Encoded, FieldSelector, GroupKind, Object, ObjectKey};
+use concert_model::{Encoded, FieldSelector, GroupKind, Object, ObjectKey, Patch};
 use concert_provider::Served;
 use concert_store::conformance::next;
-use concert_store::{Chance, Query, Store, SystemClock};
+use concert_store::{Chance, Part, Query, Store, SystemClock};
 use serde_json::json;
 
 use crate::bench::{conditions, user};
@@ -178,6 +178,21 @@ impl Town {
     pub async fn is_woken_by(&self, settler: &Inhabitant, waker: Object) {
         settler.provider.put("thing-1", json!({"size": 9}));
         self.store.create(waker, &user()).await.unwrap();
+        until(async || settler.provider.things()["thing-1"] == json!({"size": 1})).await;
+    }
+
+    /// The same for the object `key` of the kind `Reader`, and a `waker` that is there and gets this content.
+    pub async fn is_woken_by_edit(
+        &self,
+        settler: &Inhabitant,
+        key: &ObjectKey,
+        waker: &ObjectKey,
+        content: &str,
+    ) {
+        self.is_at_rest("reader", key).await;
+        settler.provider.put("thing-1", json!({"size": 9}));
+        let edit = Patch::merge(json!({"data": {"content": content}})).unwrap();
+        self.store.patch(waker, Part::Main, &edit, &user()).await.unwrap();
         until(async || settler.provider.things()["thing-1"] == json!({"size": 1})).await;
     }
 

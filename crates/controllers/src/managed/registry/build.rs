@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concert_engine::{Controller, Durability, Handle, Objects, Source, Tasks};
-use concert_model::{GroupKind, GroupVersionKind};
+use concert_model::{Encoded, GroupKind, GroupVersionKind};
 use concert_provider::{Handshake, Protocol, Served};
 use concert_store::Query;
 use tracing::info;
@@ -110,9 +110,11 @@ impl Registry {
         let kind = served.kind.group_kind.clone();
         let concurrency = parts.settings.concurrency.or(served.concurrency).unwrap_or(CONCURRENCY);
         let objects = Objects::new(Query::all(kind.clone()));
-        let listed = reconciler.clone();
+        let (listed, has_watches) = (reconciler.clone(), !served.watches.is_empty());
+        // Whom an object mentions is known from its first pass on, so where that matters none can wait for it.
+        let settled = move |object: &Encoded| listed.meet(object) && !has_watches;
         let mut builder = Controller::builder(name, reconciler)
-            .objects(objects.changed(predicate::fingerprint).settled(move |object| listed.meet(object)))
+            .objects(objects.changed(predicate::fingerprint).settled(settled))
             .concurrency(concurrency)
             // The pass itself ends its calls in time; this is for what hangs all the same.
             .timeout(timeout + BOOKKEEPING + Duration::from_secs(5))

@@ -384,7 +384,8 @@ pub async fn what_an_object_owns_wakes_it(subject: &Subject) {
 }
 
 pub async fn what_an_object_mentions_wakes_it(subject: &Subject) {
-    let town = Town::new(subject).await;
+    let hourly = Settings { poll: Some(Duration::from_secs(3600)), ..Settings::default() };
+    let mut town = Town::with(subject, hourly).await;
     town.define("Reader").await;
     let note = GroupKind::new("", "ConfigMap").at_version("v1");
     let settler = town.settle_watching("Reader", |served| {
@@ -396,6 +397,16 @@ pub async fn what_an_object_mentions_wakes_it(subject: &Subject) {
     let key = town.store.create(reader, &user()).await.unwrap().key().clone();
     town.is_ready(&key).await;
     town.has_no_problems().await;
-    town.is_woken_by(&settler, Object::new(&note, &town.namespace, "letter")).await;
+    let letter = Object::new(&note, &town.namespace, "letter");
+    let waker = letter.key().unwrap();
+    town.is_woken_by(&settler, letter).await;
+    // Also by whoever has not looked at it before: after a restart, and when the provider was away.
+    town.restart().await;
+    town.welcome("p", &settler, Rank::Configured(0));
+    town.is_woken_by_edit(&settler, &key, &waker, "restarted").await;
+    settler.line.cut(Some("restarting"));
+    until(async || town.registry.controllers().is_empty()).await;
+    settler.line.cut(None);
+    town.is_woken_by_edit(&settler, &key, &waker, "reconnected").await;
     town.leave().await;
 }
