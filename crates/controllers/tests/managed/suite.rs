@@ -205,6 +205,7 @@ suite! {
         a_definition_without_status_is_a_problem_of_its_own,
         a_provider_that_comes_up_late_is_waited_for,
         a_provider_whose_controllers_stay_is_said_to_be_lost_and_back,
+        objects_of_a_provider_whose_controllers_stay_say_that_it_is_lost_and_back,
         a_provider_that_restarts_goes_on_where_it_was,
         what_is_at_rest_counts_before_anybody_looks_at_it,
         what_was_to_be_pushed_while_nobody_listened_is_found,

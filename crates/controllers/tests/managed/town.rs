@@ -1,7 +1,7 @@
 //! A registry with providers and kinds, as a process has one, and what a case can do to it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use concert_controllers::managed::event::Silent;
@@ -9,10 +9,11 @@ use concert_controllers::managed::metrics::Metrics;
 use concert_controllers::managed::registry::{Declaration, Parts, Problem, Rank, Registry, Settings};
 use concert_engine::controller::{ItemState, Phase};
 use concert_engine::{Engine, Lane, Tasks, TokioSpawn};
-use concert_model::{Encoded, FieldSelector, GroupKind, Object, ObjectKey, Patch};
+use concert_model::{Encoded, FieldSelector, GroupKind, Object, ObjectKey, Patch, Timestamp};
 use concert_provider::Served;
 use concert_store::conformance::next;
-use concert_store::{Chance, Part, Query, Store, SystemClock};
+use concert_store::{Chance, Clock, Part, Query, Store, SystemClock};
+use futures_util::future::BoxFuture;
 use serde_json::json;
 
 use crate::bench::{conditions, user};
@@ -24,11 +25,40 @@ use crate::stores::Subject;
 /// How long everything may take to stop.
 pub const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The machine's clock, which a case can put forward.
+#[derive(Default)]
+pub struct Forward {
+    clock: SystemClock,
+    seconds: AtomicU64,
+}
+
+impl Forward {
+    /// For who asks what time it is. Who sleeps is not woken.
+    pub fn put(&self, seconds: u64) {
+        self.seconds.fetch_add(seconds, Ordering::Relaxed);
+    }
+}
+
+impl Clock for Forward {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.clock.elapsed() + Duration::from_secs(self.seconds.load(Ordering::Relaxed))
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        self.clock.sleep(duration)
+    }
+}
+
 /// A registry, and kinds in a group that no other case has.
 pub struct Town {
     pub store: Arc<dyn Store>,
     pub parts: Parts,
     pub registry: Registry,
+    pub clock: Arc<Forward>,
     tasks: Tasks,
     pub group: String,
     pub namespace: String,
@@ -53,13 +83,13 @@ impl Town {
 
     pub async fn with(subject: &Subject, settings: Settings) -> Self {
         let store = subject.store.clone();
-        let clock = Arc::new(SystemClock::new());
+        let clock = Arc::new(Forward::default());
         let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
         let chance = Chance::from_system();
         let parts = Parts {
             engine: Engine::new(store.clone(), clock.clone(), chance.fork(), tasks.clone()),
             store: store.clone(),
-            clock,
+            clock: clock.clone(),
             chance,
             tasks: tasks.clone(),
             recorder: Arc::new(Silent),
@@ -71,7 +101,7 @@ impl Town {
         let group = format!("{}.concert.dev", unique("town"));
         let namespace = namespace(&store).await;
         let (registry, settled) = (Registry::start(parts.clone()), AtomicUsize::default());
-        Self { registry, parts, store, tasks, group, namespace, settled }
+        Self { registry, clock, parts, store, tasks, group, namespace, settled }
     }
 
     /// What a process does that leads, no longer does, and leads again.

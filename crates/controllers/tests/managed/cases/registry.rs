@@ -268,6 +268,24 @@ pub async fn a_provider_whose_controllers_stay_is_said_to_be_lost_and_back(subje
     town.leave().await;
 }
 
+pub async fn objects_of_a_provider_whose_controllers_stay_say_that_it_is_lost_and_back(subject: &Subject) {
+    let poll = Some(Duration::from_secs(3600));
+    let settings = Settings { restarts_on_disconnect: false, poll, ..Settings::default() };
+    let town = Town::with(subject, settings).await;
+    let settler = town.settle("p", &["Constant"], None);
+    town.define("Constant").await;
+    let key = town.declare("Constant", "a").await;
+    town.is_ready(&key).await;
+    town.is_at_rest("constant", &key).await;
+    settler.line.cut(Some("out for lunch"));
+    town.has_problem("provider p", "out for lunch").await;
+    town.clock.put(15);
+    town.says(&key, "Synced=False/ReconcileError@1").await;
+    settler.line.cut(None);
+    town.says(&key, "Synced=True").await;
+    town.leave().await;
+}
+
 pub async fn a_provider_that_restarts_goes_on_where_it_was(subject: &Subject) {
     let town = Town::new(subject).await;
     let settler = town.settle("p", &["Steady"], None);
