@@ -25,6 +25,9 @@ const BACKOFF_MIN: Duration = Duration::from_millis(100);
 /// Pings of HTTP/2 while calls are under way: as often as the common servers allow by default.
 const PING_INTERVAL: Duration = Duration::from_secs(310);
 
+/// Probes of TCP without an answer that end a connection.
+const PROBES: u32 = 3;
+
 /// Makes channels, and connections for them.
 pub(crate) struct Dialer {
     endpoint: Endpoint,
@@ -160,19 +163,24 @@ impl Attempt {
         };
         let stream = TcpStream::connect((host, port)).await?;
         stream.set_nodelay(true)?;
-        self.keep_alive(&stream)?;
+        notice_loss(&stream, self.keep_alive)?;
         let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
         let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
         Ok(Box::new(tls.connect(name, stream).await?))
     }
+}
 
-    fn keep_alive(&self, stream: &TcpStream) -> std::io::Result<()> {
-        let probes = socket2::TcpKeepalive::new()
-            .with_time(self.keep_alive)
-            .with_interval((self.keep_alive / 2).max(Duration::from_secs(1)))
-            .with_retries(3);
-        socket2::SockRef::from(stream).set_tcp_keepalive(&probes)
-    }
+/// Has the operating system end a connection whose peer is gone without a word.
+fn notice_loss(stream: &TcpStream, keep_alive: Duration) -> std::io::Result<()> {
+    let interval = (keep_alive / 2).max(Duration::from_secs(1));
+    let probes = socket2::TcpKeepalive::new().with_time(keep_alive).with_interval(interval);
+    let socket = socket2::SockRef::from(stream);
+    socket.set_tcp_keepalive(&probes.with_retries(PROBES))?;
+    // Nothing is probed while something that was sent waits to be acknowledged: then this long, and else many
+    // minutes.
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(keep_alive + interval * PROBES))?;
+    Ok(())
 }
 
 /// What HTTP/2 needs of a connection.
@@ -186,4 +194,19 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> ByteStream for S {}
 )]
 fn now() -> Instant {
     Instant::now()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_sent_to_who_is_gone_ends_the_connection_as_soon_as_probes_would() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        notice_loss(&stream, Duration::from_secs(10)).unwrap();
+        let socket = socket2::SockRef::from(&stream);
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(Duration::from_secs(25)));
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(10));
+    }
 }
