@@ -39,6 +39,8 @@ pub(crate) struct Dialer {
 
 struct State {
     channel: Option<Channel>,
+    /// How many were made.
+    channels: u64,
     files: Files,
     checked: Option<Instant>,
 }
@@ -61,7 +63,7 @@ impl Dialer {
             endpoint,
             target,
             links: Links::new(),
-            state: Mutex::new(State { channel: None, files: Files::default(), checked: None }),
+            state: Mutex::new(State { channel: None, channels: 0, files: Files::default(), checked: None }),
             failures: Arc::default(),
         })
     }
@@ -83,12 +85,13 @@ impl Dialer {
         if let Some(channel) = state.channel.as_ref().filter(|_| state.files == files) {
             return Ok(channel.clone());
         }
-        let channel = self.make(&files)?;
-        (state.files, state.channel) = (files, Some(channel.clone()));
+        let number = state.channels + 1;
+        let channel = self.make(&files, number, state.channel.clone())?;
+        (state.files, state.channels, state.channel) = (files, number, Some(channel.clone()));
         Ok(channel)
     }
 
-    fn make(&self, files: &Files) -> Result<Channel, Error> {
+    fn make(&self, files: &Files, number: u64, before: Option<Channel>) -> Result<Channel, Error> {
         let tls =
             if self.target.is_tls { Some(TlsConnector::from(tls::client_config(files)?)) } else { None };
         let transport = Transport::from_shared(self.target.uri())
@@ -106,6 +109,8 @@ impl Dialer {
             keep_alive: self.endpoint.keep_alive,
             backoff_max: self.endpoint.backoff_max,
             failures: Arc::clone(&self.failures),
+            number,
+            before: Mutex::new(before),
         };
         let attempt = Arc::new(attempt);
         Ok(transport.connect_with_connector_lazy(tower::service_fn(move |_| {
@@ -124,6 +129,11 @@ struct Attempt {
     keep_alive: Duration,
     backoff_max: Duration,
     failures: Arc<Mutex<Failures>>,
+    /// Of the channel that it is for.
+    number: u64,
+    /// The channel before it, kept until it is known whether this one connects: its connection would be gone
+    /// before there is another, and taken for lost.
+    before: Mutex<Option<Channel>>,
 }
 
 impl Attempt {
@@ -137,10 +147,13 @@ impl Attempt {
             Err(_) => Err(std::io::Error::other(format!("no connection within {:?}", self.timeout))),
         };
         let mut failures = self.failures.lock().expect("nobody panics with the failures in hand");
+        let result = result.map(|stream| self.links.up(stream, self.number));
+        // If this failed, what is lost with it is what everybody should hear of.
+        drop(self.before.lock().expect("nobody panics with the channel in hand").take());
         match result {
-            Ok(stream) => {
+            Ok(connection) => {
                 *failures = Failures::default();
-                Ok(TokioIo::new(self.links.up(stream)))
+                Ok(TokioIo::new(connection))
             }
             Err(e) => {
                 failures.pause = (failures.pause * 2).clamp(BACKOFF_MIN, self.backoff_max.max(BACKOFF_MIN));
