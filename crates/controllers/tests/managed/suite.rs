@@ -209,6 +209,7 @@ suite! {
         a_provider_that_restarts_goes_on_where_it_was,
         what_is_at_rest_counts_before_anybody_looks_at_it,
         what_was_to_be_pushed_while_nobody_listened_is_found,
+        what_was_to_be_pushed_before_anybody_could_listen_is_found,
         a_hint_of_the_provider_beats_the_default_and_a_setting_beats_both,
         what_an_object_owns_wakes_it,
         what_an_object_mentions_wakes_it,

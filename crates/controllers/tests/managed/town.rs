@@ -18,6 +18,7 @@ use serde_json::json;
 
 use crate::bench::{conditions, user};
 use crate::definition::{define, definition, namespace, unique, until};
+use crate::faulty::Faulty;
 use crate::line::Line;
 use crate::scripted::Scripted;
 use crate::stores::Subject;
@@ -56,6 +57,8 @@ impl Clock for Forward {
 /// A registry, and kinds in a group that no other case has.
 pub struct Town {
     pub store: Arc<dyn Store>,
+    /// The store as the registry and its controllers see it.
+    pub faults: Arc<Faulty>,
     pub parts: Parts,
     pub registry: Registry,
     pub clock: Arc<Forward>,
@@ -83,12 +86,13 @@ impl Town {
 
     pub async fn with(subject: &Subject, settings: Settings) -> Self {
         let store = subject.store.clone();
+        let faults = Arc::new(Faulty::new(store.clone()));
         let clock = Arc::new(Forward::default());
         let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
         let chance = Chance::from_system();
         let parts = Parts {
-            engine: Engine::new(store.clone(), clock.clone(), chance.fork(), tasks.clone()),
-            store: store.clone(),
+            engine: Engine::new(faults.clone(), clock.clone(), chance.fork(), tasks.clone()),
+            store: faults.clone(),
             clock: clock.clone(),
             chance,
             tasks: tasks.clone(),
@@ -101,7 +105,7 @@ impl Town {
         let group = format!("{}.concert.dev", unique("town"));
         let namespace = namespace(&store).await;
         let (registry, settled) = (Registry::start(parts.clone()), AtomicUsize::default());
-        Self { registry, clock, parts, store, tasks, group, namespace, settled }
+        Self { registry, clock, parts, store, faults, tasks, group, namespace, settled }
     }
 
     /// What a process does that leads, no longer does, and leads again.

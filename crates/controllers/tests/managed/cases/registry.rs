@@ -13,9 +13,10 @@ use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry as Numbers;
 use serde_json::json;
 
-use crate::bench::user;
+use crate::bench::{boom, user};
 use crate::definition::{define, definition, until};
-use crate::line::Line;
+use crate::faulty::{Verb, unavailable};
+use crate::line::{At, Line};
 use crate::scripted::Scripted;
 use crate::stores::Subject;
 use crate::town::{Inhabitant, PATIENCE, Town, declared};
@@ -344,6 +345,11 @@ pub async fn what_was_to_be_pushed_while_nobody_listened_is_found(subject: &Subj
     settler.provider.put("thing-1", json!({"size": 9}));
     settler.provider.push(&town.kind("Pushed").at_version("v1"), "thing-1");
     mended().await;
+    // Nobody can tell which object it is about.
+    settler.provider.put("thing-1", json!({"size": 9}));
+    town.faults.fail(Verb::List, &key.kind, 1, unavailable);
+    settler.provider.push(&town.kind("Pushed").at_version("v1"), "thing-1");
+    mended().await;
     // Only the stream breaks.
     settler.provider.put("thing-1", json!({"size": 9}));
     settler.provider.hang_up();
@@ -355,6 +361,25 @@ pub async fn what_was_to_be_pushed_while_nobody_listened_is_found(subject: &Subj
     settler.provider.put("thing-1", json!({"size": 9}));
     settler.line.cut(None);
     mended().await;
+    town.leave().await;
+}
+
+pub async fn what_was_to_be_pushed_before_anybody_could_listen_is_found(subject: &Subject) {
+    let hourly = Settings { poll: Some(Duration::from_secs(3600)), ..Settings::default() };
+    let mut town = Town::with(subject, hourly).await;
+    let provider = Arc::new(Scripted::pushing(vec![Served::new(town.kind("Pushed").at_version("v1"))]));
+    let settler = Inhabitant { line: Arc::new(Line::new(provider.clone())), provider };
+    town.welcome("p", &settler, Rank::Configured(0));
+    town.define("Pushed").await;
+    let key = town.declare("Pushed", "a").await;
+    town.is_ready(&key).await;
+    town.is_at_rest("pushed", &key).await;
+    town.restart().await;
+    settler.provider.hang_up();
+    settler.provider.put("thing-1", json!({"size": 9}));
+    settler.line.breaks(At::Watch, boom());
+    town.welcome("p", &settler, Rank::Configured(0));
+    until(async || settler.provider.things()["thing-1"] == json!({"size": 1})).await;
     town.leave().await;
 }
 
