@@ -85,7 +85,7 @@ impl Registry {
         };
         let parts = &self.0.parts;
         let rules = rules(&parts.settings, served, handshake);
-        let poll = Poll::every(parts.settings.poll.or(served.poll).unwrap_or(Poll::INTERVAL));
+        let poll = poll_of(&parts.settings, served);
         let mentions = Arc::new(Mentions::new(!served.watches.is_empty()));
         let (timeout, interval) = (rules.timeout, poll.interval);
         let name = Managed::name_of(&served.kind);
@@ -206,5 +206,42 @@ pub fn rules(settings: &Settings, served: &Served, handshake: &Handshake) -> Rul
         creation_grace: served.creation_grace.unwrap_or(CREATION_GRACE),
         timeout: settings.timeout.or(served.timeout).unwrap_or(TIMEOUT),
         served: served.clone(),
+    }
+}
+
+/// How often the objects of a kind are looked at, by the same.
+fn poll_of(settings: &Settings, served: &Served) -> Poll {
+    Poll::every(settings.poll.or(served.poll).unwrap_or(Poll::INTERVAL))
+}
+
+#[cfg(test)]
+mod tests {
+    use concert_provider::Capabilities;
+
+    use super::*;
+
+    #[test]
+    fn hints_of_the_provider_beat_the_defaults_and_settings_beat_both() {
+        let handshake = Handshake {
+            protocol: Protocol::V1,
+            name: "p".into(),
+            version: "1".into(),
+            capabilities: Capabilities::default(),
+            kinds: Vec::new(),
+            refused: Vec::new(),
+        };
+        let (hint, set) = (Duration::from_secs(7), Duration::from_secs(3));
+        for (hint, set, interval, timeout) in [
+            (None, None, Poll::INTERVAL, TIMEOUT),
+            (Some(hint), None, hint, hint),
+            (None, Some(set), set, set),
+            (Some(hint), Some(set), set, set),
+        ] {
+            let mut served = Served::new(GroupKind::new("example.com", "Thing").at_version("v1"));
+            (served.poll, served.timeout) = (hint, hint);
+            let settings = Settings { poll: set, timeout: set, ..Settings::default() };
+            assert_eq!(poll_of(&settings, &served).interval, interval, "{hint:?} {set:?}");
+            assert_eq!(rules(&settings, &served, &handshake).timeout, timeout, "{hint:?} {set:?}");
+        }
     }
 }
