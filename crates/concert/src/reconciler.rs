@@ -169,3 +169,27 @@ fn options(flags: &Flags) -> Options {
     }
     options
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_on_the_command_line_replaces_that_of_the_only_provider_in_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.json");
+        let text = r#"{"providers": [{"name": "one", "endpoint": "file:1", "insecure": true,
+            "resourceTypes": [{"apiVersion": "g.io/v1", "kind": "Bucket"}]}]}"#;
+        std::fs::write(&path, text).unwrap();
+        let file = format!("--config={}", path.display());
+        let providers = |more: &[&str]| {
+            let line = ["managed-reconciler", file.as_str()].into_iter().chain(more.iter().copied());
+            let matches = command("managed-reconciler").try_get_matches_from(line).unwrap();
+            config(&Flags::of(&matches)).unwrap().providers
+        };
+        let alone = providers(&[]);
+        assert_eq!((alone.len(), alone[0].endpoint.as_str()), (1, "file:1"));
+        let replaced = ProviderConfig { endpoint: "flag:2".into(), ..alone[0].clone() };
+        assert_eq!(providers(&["--provider-endpoint=flag:2"]), [replaced]);
+    }
+}

@@ -55,6 +55,10 @@ pub enum Next {
     Conflict,
 }
 
+/// Shortest wait that a provider may ask for. Nothing outside changes faster, and no back-off slows down who
+/// asks for less again and again.
+const WAIT_MIN: Duration = Duration::from_millis(100);
+
 /// Longest diff in a condition; the rest is said to be left out.
 const DIFF_BYTES_MAX: usize = 2_048;
 
@@ -129,7 +133,7 @@ impl Verdict {
         let is_connection = matches!(error.class, Class::Denied | Class::NotServed);
         let (prefix, told) = if is_connection { ("connect", event::CANNOT_CONNECT) } else { (prefix, told) };
         let text = format!("{prefix} failed: {}", error.message);
-        let next = match (error.class, error.retry_after) {
+        let next = match (error.class, wait(error.retry_after)) {
             (Class::Terminal | Class::NeedsHuman, _) => Next::SlowPoll(text.clone()),
             (Class::Throttled, None) => Next::Requeue(text.clone()),
             (_, Some(after)) => Next::After(text.clone(), after),
@@ -261,7 +265,7 @@ impl Verdict {
     /// Its changing has begun.
     pub fn updating(diff: &str, progress: &Progress) -> Self {
         let requested = up_to_date(Status::False, reason::UPDATE_REQUESTED, diff);
-        let next = match progress.again_after {
+        let next = match wait(progress.again_after) {
             Some(after) => Next::After("waiting until the update is visible".into(), after),
             None => Next::Poll,
         };
@@ -302,8 +306,13 @@ impl Verdict {
     }
 }
 
+/// How long to wait at a provider's word. One that asks for no time at all does not say how long.
+fn wait(asked: Option<Duration>) -> Option<Duration> {
+    asked.filter(|it| !it.is_zero()).map(|it| it.max(WAIT_MIN))
+}
+
 fn again(progress: &Progress, why: &str) -> Next {
-    match progress.again_after {
+    match wait(progress.again_after) {
         Some(after) => Next::After(why.into(), after),
         None => Next::Requeue(why.into()),
     }
@@ -368,5 +377,24 @@ mod tests {
         let error = Error::new(Class::Throttled, "slow down").after(Duration::from_secs(7));
         let verdict = Verdict::create_failed(&error);
         assert_eq!(verdict.next, Next::After("create failed: slow down".into(), Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn no_time_to_wait_is_no_word_of_when_and_a_moment_is_waited_at_least() {
+        let failed = |class, after| Verdict::create_failed(&Error::new(class, "boom").after(after)).next;
+        let text = || "create failed: boom".to_owned();
+        assert_eq!(failed(Class::Throttled, Duration::ZERO), Next::Requeue(text()));
+        assert_eq!(failed(Class::Transient, Duration::ZERO), Next::Retry(text()));
+        assert_eq!(failed(Class::Transient, Duration::from_nanos(1)), Next::After(text(), WAIT_MIN));
+        let progress = |after| Progress { text: None, again_after: Some(after) };
+        let (none, moment) = (progress(Duration::ZERO), progress(Duration::from_nanos(1)));
+        assert!(matches!(Verdict::creating(&none).next, Next::Requeue(_)));
+        assert!(matches!(Verdict::deleting(&none).next, Next::Requeue(_)));
+        assert_eq!(Verdict::updating("", &none).next, Next::Poll);
+        for verdict in
+            [Verdict::creating(&moment), Verdict::deleting(&moment), Verdict::updating("", &moment)]
+        {
+            assert!(matches!(&verdict.next, Next::After(_, after) if *after == WAIT_MIN), "{verdict:?}");
+        }
     }
 }

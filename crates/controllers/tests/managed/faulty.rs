@@ -13,6 +13,7 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
     Get,
+    List,
     Create,
     Update,
     Status,
@@ -164,7 +165,10 @@ impl Store for Faulty {
     }
 
     async fn list(&self, query: &Query, page: &PageRequest) -> Result<Page> {
-        self.inner.list(query, page).await
+        match self.due(Verb::List, &query.kind) {
+            Some(Trouble::Fails(error)) => Err(error(&ObjectKey::cluster(query.kind.clone(), ""))),
+            _ => self.inner.list(query, page).await,
+        }
     }
 
     async fn watch(&self, query: &Query, from: Option<&ResourceVersion>) -> Result<Events> {

@@ -17,6 +17,7 @@ type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum At {
     Connect,
+    Watch,
     Observe,
     Create,
     Disconnect,
@@ -106,6 +107,7 @@ impl Connector for Line {
     }
 
     async fn watch(&self, kind: &GroupVersionKind) -> Result<Changes> {
+        check(&self.breaks, At::Watch)?;
         self.inner.watch(kind).await
     }
 

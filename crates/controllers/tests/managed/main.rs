@@ -10,3 +10,4 @@ mod line;
 mod scripted;
 mod stores;
 mod suite;
+mod town;

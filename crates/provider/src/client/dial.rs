@@ -25,6 +25,9 @@ const BACKOFF_MIN: Duration = Duration::from_millis(100);
 /// Pings of HTTP/2 while calls are under way: as often as the common servers allow by default.
 const PING_INTERVAL: Duration = Duration::from_secs(310);
 
+/// Probes of TCP without an answer that end a connection.
+const PROBES: u32 = 3;
+
 /// Makes channels, and connections for them.
 pub(crate) struct Dialer {
     endpoint: Endpoint,
@@ -36,6 +39,8 @@ pub(crate) struct Dialer {
 
 struct State {
     channel: Option<Channel>,
+    /// How many were made.
+    channels: u64,
     files: Files,
     checked: Option<Instant>,
 }
@@ -58,7 +63,7 @@ impl Dialer {
             endpoint,
             target,
             links: Links::new(),
-            state: Mutex::new(State { channel: None, files: Files::default(), checked: None }),
+            state: Mutex::new(State { channel: None, channels: 0, files: Files::default(), checked: None }),
             failures: Arc::default(),
         })
     }
@@ -80,12 +85,13 @@ impl Dialer {
         if let Some(channel) = state.channel.as_ref().filter(|_| state.files == files) {
             return Ok(channel.clone());
         }
-        let channel = self.make(&files)?;
-        (state.files, state.channel) = (files, Some(channel.clone()));
+        let number = state.channels + 1;
+        let channel = self.make(&files, number, state.channel.clone())?;
+        (state.files, state.channels, state.channel) = (files, number, Some(channel.clone()));
         Ok(channel)
     }
 
-    fn make(&self, files: &Files) -> Result<Channel, Error> {
+    fn make(&self, files: &Files, number: u64, before: Option<Channel>) -> Result<Channel, Error> {
         let tls =
             if self.target.is_tls { Some(TlsConnector::from(tls::client_config(files)?)) } else { None };
         let transport = Transport::from_shared(self.target.uri())
@@ -103,6 +109,8 @@ impl Dialer {
             keep_alive: self.endpoint.keep_alive,
             backoff_max: self.endpoint.backoff_max,
             failures: Arc::clone(&self.failures),
+            number,
+            before: Mutex::new(before),
         };
         let attempt = Arc::new(attempt);
         Ok(transport.connect_with_connector_lazy(tower::service_fn(move |_| {
@@ -121,6 +129,11 @@ struct Attempt {
     keep_alive: Duration,
     backoff_max: Duration,
     failures: Arc<Mutex<Failures>>,
+    /// Of the channel that it is for.
+    number: u64,
+    /// The channel before it, kept until it is known whether this one connects: its connection would be gone
+    /// before there is another, and taken for lost.
+    before: Mutex<Option<Channel>>,
 }
 
 impl Attempt {
@@ -134,10 +147,13 @@ impl Attempt {
             Err(_) => Err(std::io::Error::other(format!("no connection within {:?}", self.timeout))),
         };
         let mut failures = self.failures.lock().expect("nobody panics with the failures in hand");
+        let result = result.map(|stream| self.links.up(stream, self.number));
+        // If this failed, what is lost with it is what everybody should hear of.
+        drop(self.before.lock().expect("nobody panics with the channel in hand").take());
         match result {
-            Ok(stream) => {
+            Ok(connection) => {
                 *failures = Failures::default();
-                Ok(TokioIo::new(self.links.up(stream)))
+                Ok(TokioIo::new(connection))
             }
             Err(e) => {
                 failures.pause = (failures.pause * 2).clamp(BACKOFF_MIN, self.backoff_max.max(BACKOFF_MIN));
@@ -160,19 +176,24 @@ impl Attempt {
         };
         let stream = TcpStream::connect((host, port)).await?;
         stream.set_nodelay(true)?;
-        self.keep_alive(&stream)?;
+        notice_loss(&stream, self.keep_alive)?;
         let Some(tls) = &self.tls else { return Ok(Box::new(stream)) };
         let name = ServerName::try_from(host.to_owned()).map_err(std::io::Error::other)?;
         Ok(Box::new(tls.connect(name, stream).await?))
     }
+}
 
-    fn keep_alive(&self, stream: &TcpStream) -> std::io::Result<()> {
-        let probes = socket2::TcpKeepalive::new()
-            .with_time(self.keep_alive)
-            .with_interval((self.keep_alive / 2).max(Duration::from_secs(1)))
-            .with_retries(3);
-        socket2::SockRef::from(stream).set_tcp_keepalive(&probes)
-    }
+/// Has the operating system end a connection whose peer is gone without a word.
+fn notice_loss(stream: &TcpStream, keep_alive: Duration) -> std::io::Result<()> {
+    let interval = (keep_alive / 2).max(Duration::from_secs(1));
+    let probes = socket2::TcpKeepalive::new().with_time(keep_alive).with_interval(interval);
+    let socket = socket2::SockRef::from(stream);
+    socket.set_tcp_keepalive(&probes.with_retries(PROBES))?;
+    // Nothing is probed while something that was sent waits to be acknowledged: then this long, and else many
+    // minutes.
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(keep_alive + interval * PROBES))?;
+    Ok(())
 }
 
 /// What HTTP/2 needs of a connection.
@@ -186,4 +207,19 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> ByteStream for S {}
 )]
 fn now() -> Instant {
     Instant::now()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn what_is_sent_to_who_is_gone_ends_the_connection_as_soon_as_probes_would() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        notice_loss(&stream, Duration::from_secs(10)).unwrap();
+        let socket = socket2::SockRef::from(&stream);
+        assert_eq!(socket.tcp_user_timeout().unwrap(), Some(Duration::from_secs(25)));
+        assert_eq!(socket.tcp_keepalive_time().unwrap(), Duration::from_secs(10));
+    }
 }

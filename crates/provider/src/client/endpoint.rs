@@ -24,7 +24,8 @@ pub struct Endpoint {
     /// How long dialling may take.
     pub connect_timeout: Duration,
     /// A connection on which nothing was heard for so long is probed by the operating system; three
-    /// probes without an answer end it. Probes of TCP rather than of HTTP/2, because the common gRPC
+    /// probes without an answer end it, and, on Linux, so does as long a wait for what was sent to be
+    /// acknowledged. Probes of TCP rather than of HTTP/2, because the common gRPC
     /// servers hang up on callers that send the latter more than every five minutes.
     pub keep_alive: Duration,
     /// Longest pause between attempts to dial; the first is a tenth of a second.

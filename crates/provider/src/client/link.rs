@@ -15,6 +15,10 @@ pub struct Link {
     pub is_up: bool,
     /// Counts connections: another number is another connection, and perhaps another process.
     pub epoch: u64,
+    /// Counts connections that were lost. One that made way for another, because of new certificates, was not.
+    pub losses: u64,
+    /// Which channel made it.
+    channel: u64,
 }
 
 /// Where connections report that they come and go.
@@ -34,12 +38,14 @@ impl Links {
         *self.0.borrow()
     }
 
-    /// A new connection is up; it is up until the result is dropped.
-    pub(crate) fn up<S>(&self, stream: S) -> Connection<S> {
+    /// A new connection of this channel is up; it is up until the result is dropped.
+    pub(crate) fn up<S>(&self, stream: S, channel: u64) -> Connection<S> {
         let mut epoch = 0;
         self.0.send_modify(|link| {
+            // A channel makes another one when its last is gone, which may be noticed only later.
+            let is_loss = link.is_up && link.channel == channel;
             epoch = link.epoch + 1;
-            *link = Link { is_up: true, epoch };
+            *link = Link { is_up: true, epoch, losses: link.losses + u64::from(is_loss), channel };
         });
         Connection { stream, links: self.clone(), epoch }
     }
@@ -59,6 +65,7 @@ impl<S> Drop for Connection<S> {
         self.links.0.send_if_modified(|link| {
             let is_current = link.is_up && link.epoch == self.epoch;
             link.is_up &= !is_current;
+            link.losses += u64::from(is_current);
             is_current
         });
     }
@@ -95,11 +102,22 @@ mod tests {
     #[test]
     fn an_old_connection_that_goes_late_is_no_loss() {
         let links = Links::new();
-        let old = links.up(());
-        let new = links.up(());
+        let old = links.up((), 1);
+        let new = links.up((), 2);
         drop(old);
-        assert_eq!(links.now(), Link { is_up: true, epoch: 2 });
+        assert_eq!(links.now(), Link { is_up: true, epoch: 2, losses: 0, channel: 2 });
         drop(new);
-        assert_eq!(links.now(), Link { is_up: false, epoch: 2 });
+        assert_eq!(links.now(), Link { is_up: false, epoch: 2, losses: 1, channel: 2 });
+    }
+
+    #[test]
+    fn a_channel_that_connects_again_has_lost_its_connection_even_if_that_goes_late() {
+        let links = Links::new();
+        let old = links.up((), 1);
+        let new = links.up((), 1);
+        drop(old);
+        assert_eq!(links.now(), Link { is_up: true, epoch: 2, losses: 1, channel: 1 });
+        drop(new);
+        assert_eq!(links.now().losses, 2);
     }
 }

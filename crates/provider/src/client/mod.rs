@@ -62,8 +62,8 @@ pub(crate) struct Inner {
 struct Known {
     protocol: Protocol,
     capabilities: Capabilities,
-    /// The connection it was said on.
-    epoch: u64,
+    /// How many connections had been lost by then.
+    losses: u64,
 }
 
 impl Client {
@@ -77,11 +77,12 @@ impl Client {
         self.0.dialer.links.now().is_up
     }
 
-    /// Completes once the connection on which the last handshake was answered is gone, even if there is
-    /// another by now. At once if there was no handshake.
+    /// Completes once the connection on which the last handshake was answered is lost, even if there is
+    /// another by now. At once if there was no handshake. That another takes its place because of new
+    /// certificates is no loss.
     pub async fn lost(&self) {
         let Some(known) = self.0.known() else { return };
-        let gone = |link: &Link| !link.is_up || link.epoch != known.epoch;
+        let gone = |link: &Link| !link.is_up || link.losses != known.losses;
         // The sender lives as long as we do.
         drop(self.link().wait_for(gone).await);
     }
@@ -128,8 +129,8 @@ impl Inner {
                 other => other?,
             },
         };
-        let epoch = self.dialer.links.now().epoch;
-        let known = Known { protocol: shake.protocol, capabilities: shake.capabilities, epoch };
+        let losses = self.dialer.links.now().losses;
+        let known = Known { protocol: shake.protocol, capabilities: shake.capabilities, losses };
         *self.known.lock().expect("nobody panics with the handshake in hand") = Some(known);
         Ok(shake)
     }

@@ -121,3 +121,30 @@ async fn both_sides_take_up_new_certificates() {
     tokio::time::timeout(std::time::Duration::from_secs(30), renewed).await.unwrap();
     client.handshake(&call()).await.unwrap();
 }
+
+#[tokio::test]
+async fn a_connection_that_makes_way_for_new_certificates_is_not_lost() {
+    let authority = Authority::fresh();
+    let (near, far) = (authority.folder("concert"), authority.folder("localhost"));
+    let running = Running::start(server(far.path())).await;
+    let client = client_of(&running, Tls::folder(near.path()));
+    client.handshake(&call()).await.unwrap();
+    let before = *client.link().borrow();
+
+    authority.write_pair(near.path(), "concert");
+    let renewed = async {
+        while client.link().borrow().epoch == before.epoch {
+            let mut external = client.connect(&object("a"), None, &call()).await.unwrap();
+            external.observe(&object("a"), &call()).await.unwrap();
+        }
+    };
+    tokio::select! {
+        biased;
+        () = client.lost() => panic!("it made way"),
+        done = tokio::time::timeout(std::time::Duration::from_secs(30), renewed) => done.unwrap(),
+    }
+    let after = *client.link().borrow();
+    assert!(after.is_up && after.losses == before.losses, "{after:?}");
+    running.stop().await.unwrap();
+    client.lost().await;
+}

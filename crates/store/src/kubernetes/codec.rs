@@ -1,7 +1,8 @@
 //! Objects as the API server sends them, and as we keep them.
 //!
 //! A tree is built for a moment, to put the bytes into canonical form; what stays is bytes, without
-//! `managedFields`, which are often half of an object and of use to the API server only.
+//! `managedFields`, which are often half of an object and of use to the API server only. The same goes for what
+//! is written about definitions for people.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +12,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::kinds::Resource;
+use super::kinds::{Resource, is_definition};
+use super::prose::drop_prose;
 use crate::contract::Result;
 use crate::error::Error;
 
@@ -35,6 +37,9 @@ fn encode(resource: &Resource, bytes: &[u8], otherwise: Option<ResourceVersion>)
         fields.entry("kind").or_insert_with(|| json!(&*gvk.group_kind.kind));
         if let Some(metadata) = fields.get_mut("metadata").and_then(Value::as_object_mut) {
             metadata.remove("managedFields");
+        }
+        if is_definition(&gvk.group_kind) {
+            drop_prose(fields);
         }
     }
     let object = Object::from_value(tree).map_err(|e| damaged(e.to_string()))?;
@@ -92,4 +97,35 @@ pub(super) struct Line<'a> {
 #[derive(Deserialize)]
 pub(super) struct Bookmark {
     pub(super) metadata: ListMetadata,
+}
+
+#[cfg(test)]
+mod tests {
+    use concert_model::GroupKind;
+    use concert_model::metadata::NameRule;
+
+    use super::*;
+    use crate::kind::Kind;
+    use crate::local::{DEFINITION_GROUP, DEFINITION_KIND};
+
+    #[test]
+    fn definitions_are_kept_without_what_only_people_read() {
+        let kind = Kind {
+            group_kind: GroupKind::new(DEFINITION_GROUP, DEFINITION_KIND),
+            storage_version: "v1".into(),
+            versions: vec!["v1".into()],
+            plural: "customresourcedefinitions".into(),
+            is_namespaced: false,
+            has_status: true,
+            has_generation: true,
+            name_rule: NameRule::Subdomain,
+            selectable_fields: Vec::new(),
+        };
+        let resource = Resource { kind: Arc::new(kind), name: "definitions".into() };
+        let schema = json!({"openAPIV3Schema": {"type": "object", "description": "Long."}});
+        let sent = json!({"metadata": {"name": "things.example.com", "uid": "u", "resourceVersion": "1"},
+            "spec": {"versions": [{"name": "v1", "schema": schema}]}});
+        let kept = object(&resource, sent.to_string().as_bytes()).unwrap().decode();
+        assert_eq!(kept.spec()["versions"][0]["schema"]["openAPIV3Schema"], json!({"type": "object"}));
+    }
 }

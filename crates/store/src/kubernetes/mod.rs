@@ -14,6 +14,7 @@ mod codec;
 mod connect;
 mod delete;
 mod kinds;
+mod prose;
 mod read;
 mod requests;
 mod selectors;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use concert_engine::{Controller, Durability, Handle, Objects, Source, Tasks};
-use concert_model::{GroupKind, GroupVersionKind};
+use concert_model::{Encoded, GroupKind, GroupVersionKind};
 use concert_provider::{Handshake, Protocol, Served};
 use concert_store::Query;
 use tracing::info;
@@ -85,7 +85,7 @@ impl Registry {
         };
         let parts = &self.0.parts;
         let rules = rules(&parts.settings, served, handshake);
-        let poll = Poll::every(parts.settings.poll.or(served.poll).unwrap_or(Poll::INTERVAL));
+        let poll = poll_of(&parts.settings, served);
         let mentions = Arc::new(Mentions::new(!served.watches.is_empty()));
         let (timeout, interval) = (rules.timeout, poll.interval);
         let name = Managed::name_of(&served.kind);
@@ -110,9 +110,11 @@ impl Registry {
         let kind = served.kind.group_kind.clone();
         let concurrency = parts.settings.concurrency.or(served.concurrency).unwrap_or(CONCURRENCY);
         let objects = Objects::new(Query::all(kind.clone()));
-        let listed = reconciler.clone();
+        let (listed, has_watches) = (reconciler.clone(), !served.watches.is_empty());
+        // Whom an object mentions is known from its first pass on, so where that matters none can wait for it.
+        let settled = move |object: &Encoded| listed.meet(object) && !has_watches;
         let mut builder = Controller::builder(name, reconciler)
-            .objects(objects.changed(predicate::fingerprint).settled(move |object| listed.meet(object)))
+            .objects(objects.changed(predicate::fingerprint).settled(settled))
             .concurrency(concurrency)
             // The pass itself ends its calls in time; this is for what hangs all the same.
             .timeout(timeout + BOOKKEEPING + Duration::from_secs(5))
@@ -204,5 +206,42 @@ pub fn rules(settings: &Settings, served: &Served, handshake: &Handshake) -> Rul
         creation_grace: served.creation_grace.unwrap_or(CREATION_GRACE),
         timeout: settings.timeout.or(served.timeout).unwrap_or(TIMEOUT),
         served: served.clone(),
+    }
+}
+
+/// How often the objects of a kind are looked at, by the same.
+fn poll_of(settings: &Settings, served: &Served) -> Poll {
+    Poll::every(settings.poll.or(served.poll).unwrap_or(Poll::INTERVAL))
+}
+
+#[cfg(test)]
+mod tests {
+    use concert_provider::Capabilities;
+
+    use super::*;
+
+    #[test]
+    fn hints_of_the_provider_beat_the_defaults_and_settings_beat_both() {
+        let handshake = Handshake {
+            protocol: Protocol::V1,
+            name: "p".into(),
+            version: "1".into(),
+            capabilities: Capabilities::default(),
+            kinds: Vec::new(),
+            refused: Vec::new(),
+        };
+        let (hint, set) = (Duration::from_secs(7), Duration::from_secs(3));
+        for (hint, set, interval, timeout) in [
+            (None, None, Poll::INTERVAL, TIMEOUT),
+            (Some(hint), None, hint, hint),
+            (None, Some(set), set, set),
+            (Some(hint), Some(set), set, set),
+        ] {
+            let mut served = Served::new(GroupKind::new("example.com", "Thing").at_version("v1"));
+            (served.poll, served.timeout) = (hint, hint);
+            let settings = Settings { poll: set, timeout: set, ..Settings::default() };
+            assert_eq!(poll_of(&settings, &served).interval, interval, "{hint:?} {set:?}");
+            assert_eq!(rules(&settings, &served, &handshake).timeout, timeout, "{hint:?} {set:?}");
+        }
     }
 }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use concert_engine::{Backoff, OnExit, Tasks};
+use concert_engine::{Backoff, Handle, Lane, OnExit, Tasks};
 use concert_provider::{Call, Connector, Error, Handshake};
 use tracing::{info, warn};
 
-use super::Registry;
 use super::claims::State;
+use super::{Outage, Registry};
 
 /// How long a provider may take to introduce itself.
 const HANDSHAKE: Duration = Duration::from_secs(30);
@@ -62,8 +62,11 @@ impl Life {
     async fn stay(&self) {
         loop {
             warn!(provider = %self.name, "connection lost; its controllers stay");
-            self.registry.stumbled(&self.name, Some("the connection was lost"));
-            self.reach(|error, _| self.registry.stumbled(&self.name, Some(&error.message))).await;
+            let stumbled = |why: &str, is_long| {
+                self.registry.stumbled(&self.name, Some(Outage { why: why.to_owned(), is_long }));
+            };
+            stumbled("the connection was lost", false);
+            self.reach(|error, is_long| stumbled(&error.message, is_long)).await;
             info!(provider = %self.name, "provider is back");
             self.registry.stumbled(&self.name, None);
             self.connector.lost().await;
@@ -117,11 +120,23 @@ impl Registry {
         });
     }
 
-    /// A provider whose controllers stay does not answer for this reason, or answers again.
-    fn stumbled(&self, name: &str, why: Option<&str>) {
-        let mut desk = self.lock();
-        if let Some((_, provider)) = desk.providers.iter_mut().find(|(it, _)| **it == *name) {
-            provider.outage = why.map(str::to_owned);
+    /// A provider whose controllers stay does not answer, or answers again. Its objects are looked at once that
+    /// has gone on for long, and when it is over, as if it were time for a poll: so that they say so.
+    fn stumbled(&self, name: &str, outage: Option<Outage>) {
+        let is_long = outage.as_ref().is_some_and(|it| it.is_long);
+        let handles: Vec<Handle> = {
+            let mut desk = self.lock();
+            let Some((_, provider)) = desk.providers.iter_mut().find(|(it, _)| **it == *name) else { return };
+            let before = std::mem::replace(&mut provider.outage, outage);
+            if before.is_some_and(|it| it.is_long) == is_long {
+                return;
+            }
+            desk.running.values().filter(|it| it.is_of(name)).map(|it| it.handle.clone()).collect()
+        };
+        for handle in handles {
+            for state in handle.states() {
+                handle.wake(&state.key, Lane::Poll, "provider", Duration::ZERO);
+            }
         }
     }
 

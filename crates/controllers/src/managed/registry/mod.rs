@@ -184,15 +184,23 @@ struct Provider {
     tasks: Tasks,
     epochs: u64,
     rank: Rank,
-    /// Why it does not answer although its controllers run.
-    outage: Option<String>,
+    /// It does not answer although its controllers run.
+    outage: Option<Outage>,
+}
+
+/// Controllers run whose provider does not answer.
+struct Outage {
+    /// In words.
+    why: String,
+    /// Whether that has gone on for so long that its objects should say so.
+    is_long: bool,
 }
 
 impl Provider {
     /// What it said of itself; why it cannot be asked, if it cannot.
     fn standing(&self) -> Result<&Arc<Handshake>, &str> {
         match (&self.known.state, &self.outage) {
-            (State::Down { why, .. }, _) | (_, Some(why)) => Err(why),
+            (State::Down { why, .. }, _) | (_, Some(Outage { why, .. })) => Err(why),
             (State::Up { handshake, .. }, None) => Ok(handshake),
         }
     }
@@ -208,6 +216,13 @@ struct Running {
     tasks: Tasks,
     /// Kinds that it would watch if they were there.
     missing: BTreeSet<GroupKind>,
+}
+
+impl Running {
+    /// Whether it runs for the provider of this name.
+    fn is_of(&self, name: &str) -> bool {
+        matches!(&self.want, Want::Managed { provider, .. } if provider == name)
+    }
 }
 
 impl Registry {

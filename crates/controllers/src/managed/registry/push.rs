@@ -58,15 +58,18 @@ impl Pushing {
                     debug!(kind = %self.kind, "changes are not pushed");
                     return;
                 }
-                Err(error) => warn!(kind = %self.kind, %error, "cannot listen for changes"),
+                Err(error) => {
+                    warn!(kind = %self.kind, %error, "cannot listen for changes");
+                    has_gap = true;
+                }
             }
             failures += 1;
             self.clock.sleep(RETRY.delay(failures, &self.chance)).await;
         }
     }
 
-    /// Wakes what one stream tells of, until it ends. `has_gap`: another one has ended before it; cleared once
-    /// everything was looked at, and set when this one ends that had begun.
+    /// Wakes what one stream tells of, until it ends. `has_gap`: there was a time when nobody listened; cleared
+    /// once everything was looked at, and set when this one ends, even before it has begun.
     async fn follow(&self, mut changes: Changes, failures: &mut u32, has_gap: &mut bool) {
         let mut lasting = self.clock.sleep(LASTING);
         let mut has_begun = false;
@@ -93,7 +96,7 @@ impl Pushing {
                 Some(Some(Err(error))) => debug!(kind = %self.kind, %error, "pushed changes end"),
             }
         }
-        *has_gap |= has_begun;
+        *has_gap = true;
     }
 
     /// Looks at all objects, behind whatever is more urgent.
@@ -106,31 +109,41 @@ impl Pushing {
     }
 
     async fn wake(&self, moved: &Moved) {
-        let Some(key) = self.find(moved).await else {
-            debug!(kind = %self.kind, external_name = %moved.external_name, "a change of what nobody declared");
-            return;
+        let key = match self.find(moved).await {
+            Ok(Some(key)) => key,
+            Ok(None) => {
+                debug!(kind = %self.kind, external_name = %moved.external_name,
+                    "a change of what nobody declared");
+                return;
+            }
+            Err(error) => {
+                warn!(kind = %self.kind, %error, "cannot find out whom a change is about: all are looked at");
+                return self.wake_all().await;
+            }
         };
         if let Err(error) = self.handle.enqueue(&key, Lane::Event, "external") {
             debug!(%key, %error, "cannot look at what was pushed");
         }
     }
 
-    async fn find(&self, moved: &Moved) -> Option<ObjectKey> {
+    /// The object that a change is about; none if nobody declared such a thing.
+    async fn find(&self, moved: &Moved) -> Result<Option<ObjectKey>, concert_store::Error> {
         let kind = self.kind.group_kind.clone();
         if !moved.object.is_empty() {
             let (namespace, name) = moved.object.split_once('/').unwrap_or(("", &moved.object));
-            return Some(ObjectKey::namespaced(kind, namespace, name));
+            return Ok(Some(ObjectKey::namespaced(kind, namespace, name)));
         }
         let mut page = PageRequest { limit: Some(PAGE), token: None };
         loop {
-            let found = self.store.list(&Query::all(kind.clone()), &page).await.ok()?;
+            let found = self.store.list(&Query::all(kind.clone()), &page).await?;
             let is_it = |object: &concert_model::Object| {
                 object.annotation(annotation::EXTERNAL_NAME) == Some(&moved.external_name)
             };
             if let Some(object) = found.items.iter().find(|it| is_it(&it.decode())) {
-                return Some(object.key().clone());
+                return Ok(Some(object.key().clone()));
             }
-            page.token = Some(found.next?);
+            let Some(next) = found.next else { return Ok(None) };
+            page.token = Some(next);
         }
     }
 }

@@ -9,8 +9,7 @@ use concert_model::ObjectKey;
 use concert_provider::Handshake;
 
 use super::claims::{Known, State};
-use super::gate::Want;
-use super::{Declaration, Desk, PATIENCE, Parts, Provider, Rank, Registry, Running, TakenError, life};
+use super::{Declaration, Desk, PATIENCE, Parts, Provider, Rank, Registry, TakenError, life};
 
 impl Registry {
     /// Adds a provider and connects to it.
@@ -126,10 +125,9 @@ impl Registry {
 
     /// What runs for a provider is stopped here: whoever looks at the definitions does so only later.
     async fn stop_running_for(&self, name: &str) {
-        let is_its = |it: &Running| matches!(&it.want, Want::Managed { provider, .. } if provider == name);
         let keys: Vec<ObjectKey> = {
             let desk = self.lock();
-            desk.running.iter().filter(|(_, it)| is_its(it)).map(|(key, _)| key.clone()).collect()
+            desk.running.iter().filter(|(_, it)| it.is_of(name)).map(|(key, _)| key.clone()).collect()
         };
         for key in keys {
             self.stop_running(&key).await;

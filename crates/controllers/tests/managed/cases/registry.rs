@@ -1,183 +1,25 @@
 //! Which controllers run, as kinds and providers come and go.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use concert_controllers::managed::event::Silent;
-use concert_controllers::managed::metrics::Metrics;
-use concert_controllers::managed::registry::{
-    CONCURRENCY, Declaration, Parts, Problem, Rank, Registry, Settings,
-};
+use concert_controllers::managed::registry::{CONCURRENCY, Rank, Settings};
 use concert_controllers::managed::vocabulary::FINALIZER;
-use concert_engine::controller::{ItemState, Phase};
-use concert_engine::{Engine, Lane, Tasks, TokioSpawn};
-use concert_model::{Encoded, FieldSelector, GroupKind, Object, ObjectKey, Patch, Timestamp};
+use concert_model::{GroupKind, Object, Patch, Timestamp};
 use concert_provider::{Call, Connector, Served, WatchedKind};
 use concert_store::conformance::next;
-use concert_store::{Chance, Delete, Error, Event, Part, Query, Store, SystemClock};
+use concert_store::{Delete, Error, Event, Part, Query};
 use prometheus_client::encoding::text::encode;
 use prometheus_client::registry::Registry as Numbers;
 use serde_json::json;
 
-use crate::bench::{conditions, user};
-use crate::definition::{define, definition, namespace, unique, until};
-use crate::line::Line;
+use crate::bench::{boom, user};
+use crate::definition::{define, definition, until};
+use crate::faulty::{Verb, unavailable};
+use crate::line::{At, Line};
 use crate::scripted::Scripted;
 use crate::stores::Subject;
-
-/// How long everything may take to stop.
-const PATIENCE: Duration = Duration::from_secs(10);
-
-/// A registry, and kinds in a group that no other case has.
-struct Town {
-    store: Arc<dyn Store>,
-    parts: Parts,
-    registry: Registry,
-    tasks: Tasks,
-    group: String,
-    namespace: String,
-    settled: AtomicUsize,
-}
-
-struct Inhabitant {
-    provider: Arc<Scripted>,
-    line: Arc<Line>,
-}
-
-/// A provider at the end of this line, for whatever it serves.
-fn declared(name: &str, line: Arc<Line>, rank: Rank) -> Declaration {
-    let (kinds, allowance) = (Vec::new(), Default::default());
-    Declaration { name: name.into(), connector: line, kinds, allowance, rank, last: None }
-}
-
-impl Town {
-    async fn new(subject: &Subject) -> Self {
-        Self::with(subject, Settings::default()).await
-    }
-
-    async fn with(subject: &Subject, settings: Settings) -> Self {
-        let store = subject.store.clone();
-        let clock = Arc::new(SystemClock::new());
-        let tasks = Tasks::new(Arc::new(TokioSpawn::current()), clock.clone());
-        let chance = Chance::from_system();
-        let parts = Parts {
-            engine: Engine::new(store.clone(), clock.clone(), chance.fork(), tasks.clone()),
-            store: store.clone(),
-            clock,
-            chance,
-            tasks: tasks.clone(),
-            recorder: Arc::new(Silent),
-            metrics: Metrics::new(),
-            environment: Arc::new(|_| None),
-            settings,
-            authority: concert_engine::Authority::Alone,
-        };
-        let group = format!("{}.concert.dev", unique("town"));
-        let namespace = namespace(&store).await;
-        let (registry, settled) = (Registry::start(parts.clone()), AtomicUsize::default());
-        Self { registry, parts, store, tasks, group, namespace, settled }
-    }
-
-    /// What a process does that leads, no longer does, and leads again.
-    async fn restart(&mut self) {
-        self.registry.stop(PATIENCE).await;
-        self.registry = Registry::start(self.parts.clone());
-    }
-
-    fn kind(&self, kind: &str) -> GroupKind {
-        GroupKind::new(&*self.group, kind)
-    }
-
-    /// The name of the controller of a kind.
-    fn controller(&self, kind: &str) -> Arc<str> {
-        format!("managed/{kind}.{}", self.group).into()
-    }
-
-    async fn define(&self, kind: &str) -> ObjectKey {
-        define(&self.store, definition(&self.kind(kind), true, true)).await
-    }
-
-    /// A provider of these kinds, which can be reached unless `down` says why not.
-    fn settle(&self, name: &str, kinds: &[&str], down: Option<&'static str>) -> Inhabitant {
-        let served = kinds.iter().map(|it| Served::new(self.kind(it).at_version("v1"))).collect();
-        self.settle_with(name, served, down, Rank::Configured(self.settled.fetch_add(1, Ordering::Relaxed)))
-    }
-
-    fn settle_with(
-        &self,
-        name: &str,
-        served: Vec<Served>,
-        down: Option<&'static str>,
-        rank: Rank,
-    ) -> Inhabitant {
-        let provider = Arc::new(Scripted::new(served));
-        let line = Arc::new(Line::new(provider.clone()));
-        line.cut(down);
-        let settler = Inhabitant { provider, line };
-        self.welcome(name, &settler, rank);
-        settler
-    }
-
-    /// Adds a provider that there is.
-    fn welcome(&self, name: &str, settler: &Inhabitant, rank: Rank) {
-        self.registry.add(declared(name, settler.line.clone(), rank)).unwrap();
-    }
-
-    /// Waits until so many objects of a kind are there, ready and synced, by the numbers.
-    async fn counts(&self, kind: &str, number: usize) {
-        let metrics = self.parts.metrics.kind(&self.kind(kind).at_version("v1"));
-        let all = format!("KindMetrics {{ exists: {number}, ready: {number}, synced: {number}, .. }}");
-        until(async || format!("{metrics:?}") == all).await;
-    }
-
-    async fn declare(&self, kind: &str, name: &str) -> ObjectKey {
-        let mut object = Object::new(&self.kind(kind).at_version("v1"), &self.namespace, name);
-        object.set("spec", json!({"forProvider": {"size": 1}}));
-        self.store.create(object, &user()).await.unwrap().key().clone()
-    }
-
-    /// Waits, by watching, until an object says this of itself; an end of a condition's text will do.
-    async fn says(&self, key: &ObjectKey, text: &str) -> Object {
-        let name = FieldSelector::field("metadata.name", &key.name);
-        let query = Query::all(key.kind.clone()).in_namespace(&*self.namespace).with_fields(name);
-        let mut events = self.store.watch(&query, None).await.unwrap();
-        loop {
-            if let Some(object) = next(&mut events).await.object().map(Encoded::decode)
-                && conditions(&object).iter().any(|it| it.contains(text))
-            {
-                return object;
-            }
-        }
-    }
-
-    async fn is_ready(&self, key: &ObjectKey) {
-        self.says(key, "Ready=True/Available").await;
-    }
-
-    /// Waits until there is a problem whose text has this in it.
-    async fn has_problem(&self, subject: &str, why: &str) {
-        let is_it = |it: &Problem| it.subject.contains(subject) && it.why.contains(why);
-        until(async || self.registry.problems().iter().any(is_it)).await;
-    }
-
-    /// Waits until nothing is due for an object but its poll, some time.
-    async fn is_at_rest(&self, kind: &str, key: &ObjectKey) {
-        let is_resting = |it: &ItemState| it.lane == Some(Lane::Poll) && matches!(it.phase, Phase::DueAt(_));
-        let state = || self.parts.engine.state(&self.controller(kind), key);
-        until(async || state().as_ref().is_some_and(is_resting)).await;
-    }
-
-    async fn has_no_problems(&self) {
-        until(async || self.registry.problems().is_empty()).await;
-    }
-
-    async fn leave(self) {
-        self.registry.stop(PATIENCE).await;
-        let late = self.tasks.stop(PATIENCE).await;
-        assert!(late.is_empty(), "still running: {late:?}");
-    }
-}
+use crate::town::{Inhabitant, PATIENCE, Town, declared};
 
 pub async fn a_definition_that_comes_late_starts_the_controller(subject: &Subject) {
     let town = Town::new(subject).await;
@@ -427,6 +269,24 @@ pub async fn a_provider_whose_controllers_stay_is_said_to_be_lost_and_back(subje
     town.leave().await;
 }
 
+pub async fn objects_of_a_provider_whose_controllers_stay_say_that_it_is_lost_and_back(subject: &Subject) {
+    let poll = Some(Duration::from_secs(3600));
+    let settings = Settings { restarts_on_disconnect: false, poll, ..Settings::default() };
+    let town = Town::with(subject, settings).await;
+    let settler = town.settle("p", &["Constant"], None);
+    town.define("Constant").await;
+    let key = town.declare("Constant", "a").await;
+    town.is_ready(&key).await;
+    town.is_at_rest("constant", &key).await;
+    settler.line.cut(Some("out for lunch"));
+    town.has_problem("provider p", "out for lunch").await;
+    town.clock.put(15);
+    town.says(&key, "Synced=False/ReconcileError@1").await;
+    settler.line.cut(None);
+    town.says(&key, "Synced=True").await;
+    town.leave().await;
+}
+
 pub async fn a_provider_that_restarts_goes_on_where_it_was(subject: &Subject) {
     let town = Town::new(subject).await;
     let settler = town.settle("p", &["Steady"], None);
@@ -485,6 +345,11 @@ pub async fn what_was_to_be_pushed_while_nobody_listened_is_found(subject: &Subj
     settler.provider.put("thing-1", json!({"size": 9}));
     settler.provider.push(&town.kind("Pushed").at_version("v1"), "thing-1");
     mended().await;
+    // Nobody can tell which object it is about.
+    settler.provider.put("thing-1", json!({"size": 9}));
+    town.faults.fail(Verb::List, &key.kind, 1, unavailable);
+    settler.provider.push(&town.kind("Pushed").at_version("v1"), "thing-1");
+    mended().await;
     // Only the stream breaks.
     settler.provider.put("thing-1", json!({"size": 9}));
     settler.provider.hang_up();
@@ -496,6 +361,25 @@ pub async fn what_was_to_be_pushed_while_nobody_listened_is_found(subject: &Subj
     settler.provider.put("thing-1", json!({"size": 9}));
     settler.line.cut(None);
     mended().await;
+    town.leave().await;
+}
+
+pub async fn what_was_to_be_pushed_before_anybody_could_listen_is_found(subject: &Subject) {
+    let hourly = Settings { poll: Some(Duration::from_secs(3600)), ..Settings::default() };
+    let mut town = Town::with(subject, hourly).await;
+    let provider = Arc::new(Scripted::pushing(vec![Served::new(town.kind("Pushed").at_version("v1"))]));
+    let settler = Inhabitant { line: Arc::new(Line::new(provider.clone())), provider };
+    town.welcome("p", &settler, Rank::Configured(0));
+    town.define("Pushed").await;
+    let key = town.declare("Pushed", "a").await;
+    town.is_ready(&key).await;
+    town.is_at_rest("pushed", &key).await;
+    town.restart().await;
+    settler.provider.hang_up();
+    settler.provider.put("thing-1", json!({"size": 9}));
+    settler.line.breaks(At::Watch, boom());
+    town.welcome("p", &settler, Rank::Configured(0));
+    until(async || settler.provider.things()["thing-1"] == json!({"size": 1})).await;
     town.leave().await;
 }
 
@@ -516,22 +400,6 @@ pub async fn a_hint_of_the_provider_beats_the_default_and_a_setting_beats_both(s
             format!("controller_runtime_max_concurrent_reconciles{{controller=\"{name}\"}} {expected}.0\n");
         assert!(text.contains(&line), "{line} in\n{text}");
         town.leave().await;
-    }
-}
-
-impl Town {
-    /// A provider of one kind, whose objects others are watched for.
-    fn settle_watching(&self, kind: &str, change: impl FnOnce(&mut Served)) -> Inhabitant {
-        let mut served = Served::new(self.kind(kind).at_version("v1"));
-        change(&mut served);
-        self.settle_with("p", vec![served], None, Rank::Configured(0))
-    }
-
-    /// The thing changes behind everybody's back, somebody makes `waker`, and the thing is mended.
-    async fn is_woken_by(&self, settler: &Inhabitant, waker: Object) {
-        settler.provider.put("thing-1", json!({"size": 9}));
-        self.store.create(waker, &user()).await.unwrap();
-        until(async || settler.provider.things()["thing-1"] == json!({"size": 1})).await;
     }
 }
 
@@ -559,7 +427,8 @@ pub async fn what_an_object_owns_wakes_it(subject: &Subject) {
 }
 
 pub async fn what_an_object_mentions_wakes_it(subject: &Subject) {
-    let town = Town::new(subject).await;
+    let hourly = Settings { poll: Some(Duration::from_secs(3600)), ..Settings::default() };
+    let mut town = Town::with(subject, hourly).await;
     town.define("Reader").await;
     let note = GroupKind::new("", "ConfigMap").at_version("v1");
     let settler = town.settle_watching("Reader", |served| {
@@ -571,6 +440,16 @@ pub async fn what_an_object_mentions_wakes_it(subject: &Subject) {
     let key = town.store.create(reader, &user()).await.unwrap().key().clone();
     town.is_ready(&key).await;
     town.has_no_problems().await;
-    town.is_woken_by(&settler, Object::new(&note, &town.namespace, "letter")).await;
+    let letter = Object::new(&note, &town.namespace, "letter");
+    let waker = letter.key().unwrap();
+    town.is_woken_by(&settler, letter).await;
+    // Also by whoever has not looked at it before: after a restart, and when the provider was away.
+    town.restart().await;
+    town.welcome("p", &settler, Rank::Configured(0));
+    town.is_woken_by_edit(&settler, &key, &waker, "restarted").await;
+    settler.line.cut(Some("restarting"));
+    until(async || town.registry.controllers().is_empty()).await;
+    settler.line.cut(None);
+    town.is_woken_by_edit(&settler, &key, &waker, "reconnected").await;
     town.leave().await;
 }
