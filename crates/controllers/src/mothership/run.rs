@@ -112,14 +112,16 @@ impl Running {
         self.0.crews().values().map(|it| it.component.clone()).collect()
     }
 
-    /// Stops everything. Leases end without a word: their items are due again after the next start.
-    pub async fn stop(&self) {
+    /// Stops everything, at once if it is lost. Leases end without a word: their items are due again after
+    /// the next start.
+    pub async fn stop(&self, is_lost: bool) {
         let Parts { engine, fleet, .. } = &self.0.parts;
-        engine.stop(CONTROLLER, PATIENCE).await;
+        let patience = if is_lost { Duration::ZERO } else { PATIENCE };
+        engine.stop(CONTROLLER, patience).await;
         self.0.stop_targets().await;
-        self.0.tasks.stop(PATIENCE).await;
+        self.0.tasks.stop(patience).await;
         // First: without reconcilers it would tell every entry that there are none.
-        fleet.stop(ENTRIES, PATIENCE).await;
+        fleet.stop(ENTRIES, patience).await;
         // Taken away only afterwards: whoever is interrupted here stops them again.
         let crews: Vec<Arc<str>> = self.0.crews().keys().cloned().collect();
         for name in &crews {

@@ -136,15 +136,15 @@ impl Post for Lending {
         self.mothership.begin(fence)
     }
 
-    async fn end(&self, _: bool) {
+    async fn end(&self, is_lost: bool) {
         // Taken away only afterwards: whoever is interrupted here ends it again.
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match running {
-            Some(lender) => lender.stop().await,
+            Some(lender) => lender.stop(is_lost).await,
             // It could not begin: nobody is to wait for work here.
             None => self.parts.board.close(),
         }
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        self.mothership.end().await;
+        self.mothership.end(is_lost).await;
     }
 }
