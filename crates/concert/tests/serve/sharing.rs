@@ -112,6 +112,54 @@ fn a_worker_is_served_through_any_replica() {
 }
 
 #[test]
+fn what_a_replica_has_lent_may_be_reported_while_it_leaves() {
+    let Some(replicas) = Replicas::start(2, &["--plugins", "off"]) else { return };
+    replicas.settle(2);
+    let ask = |plane: &Plane, path: &str, body: &Value| {
+        eventually("an answer", || match call(&plane.address, "POST", path, &body.to_string()) {
+            Some((200..300, text)) => Ok(serde_json::from_str::<Value>(&text).unwrap_or_default()),
+            other => Err(format!("{path}: {other:?}")),
+        })
+    };
+    let kind = json!({"name": "Toy", "version": "v1", "schema": {"type": "object"}});
+    ask(replicas.first(), "/api/v1/resource-types", &kind);
+    let handles = json!([{"resource_type": "Toy"}]);
+    ask(replicas.first(), "/api/v1/workers", &json!({"name": "toys", "handles": handles, "host_id": "h"}));
+    let toy = json!({"name": "toy-1", "resource_type_name": "Toy", "resource_type_version": "v1",
+        "spec": {"size": 1}});
+    ask(replicas.first(), "/api/v1/resources", &toy);
+    let claimed = eventually("an item", || {
+        let wanted = json!({"host_id": "h", "limit": 1, "wait_seconds": 5});
+        let answer = ask(replicas.first(), "/api/v1/workers/toys/claim", &wanted);
+        answer["items"].get(0).cloned().ok_or_else(|| answer.to_string())
+    });
+
+    let lender = nodes(replicas.first()).into_iter().find(|it| it["role"] == "leader").unwrap();
+    let is_lender = |it: &&Plane| lender["address"].as_str().unwrap().ends_with(&it.address);
+    let leaving = replicas.planes.iter().find(is_lender).unwrap();
+    let staying = replicas.planes.iter().find(|it| !is_lender(it)).unwrap();
+    leaving.signal("TERM");
+    eventually("it leaves", || {
+        let nodes = nodes(staying);
+        let is_leaving =
+            nodes.iter().any(|it| it["node_id"] == lender["node_id"] && it["is_leaving"] == true);
+        if is_leaving { Ok(()) } else { Err(format!("{nodes:?}")) }
+    });
+    let result = json!({"item": claimed["item"], "fence": claimed["lease"]["fence"], "outcome": "ready"});
+    let done = ask(staying, "/api/v1/workers/toys/results", &json!({"results": [result]}));
+    assert_eq!(done["results"][0]["status"], 200, "{done} for {claimed}");
+    eventually("it is ready", || {
+        let path = "/api/v1/resources/by-name/Toy/v1/toy-1";
+        let (_, text) = call(&staying.address, "GET", path, "").unwrap_or_default();
+        if text.contains("\"ready\"") { Ok(()) } else { Err(text) }
+    });
+    eventually("it has left", || {
+        let log = leaving.log();
+        if log.contains("\"stopped\"") { Ok(()) } else { Err(log) }
+    });
+}
+
+#[test]
 fn an_object_that_another_replica_works_on_is_explained_by_all() {
     let Some(replicas) = Replicas::start(2, &[]) else { return };
     replicas.settle(2);

@@ -76,7 +76,8 @@ pub(super) fn join(
 #[async_trait]
 impl Whose for Members {
     async fn place(&self) -> Place {
-        if self.shares.holds(LENDING) {
+        // Also while it is asked back: what was lent here comes back here, before another lends it again.
+        if self.shares.has(LENDING) {
             return Place::Here;
         }
         let view = self.view.get();
