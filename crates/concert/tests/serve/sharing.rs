@@ -1,5 +1,7 @@
 //! Several control planes on one database share the work, and what one loses another takes up.
 
+use concert_model::{GroupKind, ObjectKey};
+use concert_store::{By, Delete, Error, Fence, Local, Store as _, Work as _};
 use serde_json::{Value, json};
 
 use crate::company::{Replicas, names, nodes, open_cloud, truth};
@@ -8,6 +10,23 @@ use crate::managed::bucket;
 use crate::plane::Plane;
 use crate::wait::eventually;
 use crate::wire::call;
+
+/// The claims that a replica has on its shares.
+async fn claims(store: &Local, member: &str) -> Vec<Fence> {
+    let rows = store.scan("shares/concert-serve").await.unwrap();
+    let own = rows.into_iter().filter(|it| it.body[..] == *member.as_bytes());
+    own.map(|it| Fence { item: it.item, number: it.fence }).collect()
+}
+
+/// What comes under a claim whose share somebody else has is refused by the store, whatever it is.
+async fn try_late(store: &Local, claim: &Fence) {
+    let saved = store.save(claim, "late".into()).await;
+    assert!(matches!(saved, Err(Error::Fenced { .. })), "{claim:?}: {saved:?}");
+    let key = ObjectKey::namespaced(GroupKind::new("cloud.concert.dev", "Bucket"), "default", "all-000");
+    let by = By::actor("late").fenced(claim.clone());
+    let deleted = store.delete(&key, &Delete::default(), &by).await;
+    assert!(matches!(deleted, Err(Error::Fenced { .. })), "{claim:?}: {deleted:?}");
+}
 
 #[test]
 fn replicas_share_the_work_and_take_up_what_one_loses() {
@@ -26,12 +45,21 @@ fn replicas_share_the_work_and_take_up_what_one_loses() {
     // One stands still for longer than its lease, with all it had under way, and comes back too late.
     replicas.join().unwrap();
     replicas.settle(3);
+    let (store, runtime) = (replicas.store(), tokio::runtime::Runtime::new().unwrap());
+    let is_frozen =
+        |it: &Value| it["address"].as_str().unwrap_or_default().ends_with(&replicas.planes[1].address);
+    let member = nodes(replicas.first()).into_iter().find(is_frozen).unwrap();
+    let claims = runtime.block_on(claims(&store, member["node_id"].as_str().unwrap()));
     let frozen = names("frozen", 60);
     let items: Vec<Value> = frozen.iter().map(|name| bucket(name)).collect();
     replicas.first().apply(&json!({"apiVersion": "v1", "kind": "List", "items": items}));
     replicas.planes[1].signal("STOP");
     replicas.await_ready(&frozen);
     replicas.settle(2);
+    assert!(!claims.is_empty());
+    for claim in &claims {
+        runtime.block_on(try_late(&store, claim));
+    }
     replicas.planes[1].signal("CONT");
     eventually("it notices that it comes too late", || {
         let log = replicas.planes[1].log();
