@@ -12,4 +12,5 @@ pub mod serve;
 mod upkeep;
 
 pub use concert_engine::Shutdown;
+pub use concert_engine::members::Share;
 pub use concert_store::{Chance, Clock, Event, SystemClock};

@@ -4,14 +4,18 @@
 mod database;
 
 use std::collections::BTreeMap;
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use concert_model::Revision;
+use concert_model::{Patch, ResourceVersion, Revision};
+use concert_store::conformance::linear::{Span, check};
+use concert_store::conformance::own::concurrency::{Answer, Objects, Operation};
 use concert_store::seal::Keyring;
-use concert_store::{By, Chance, Event, Query, Store};
+use concert_store::{By, Chance, Delete, Deleted, Error, Event, Part, Query, Store};
 use database::{Written, key, map, maps, open};
+use serde_json::json;
 use tokio::task::JoinSet;
 
 const PROCESSES: usize = 3;
@@ -117,4 +121,172 @@ async fn writes_of_several_processes_are_one_story() {
     let counted = story.iter().filter(|it| it.name == "shared").map(|it| it.value.parse().unwrap());
     let expected: Vec<usize> = (1..=PROCESSES * TASKS * WRITES).collect();
     assert_eq!(counted.collect::<Vec<usize>>(), expected);
+}
+
+const REPLICAS: u64 = 4;
+const OPERATIONS: usize = 100;
+const KEYS_OF_ALL: u64 = 3;
+/// Before what a replica says, for its test harness says things too.
+const SAID: &str = "said: ";
+
+/// Not a test of its own: what each replica of the test below does, as it is asked line by line.
+#[test]
+fn answers_as_one_of_several() {
+    let (Some(url), Some(keys)) = (argument(URL), argument(KEYS)) else { return };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let store = runtime.block_on(async { open(&url, &Keyring::read_from(keys).unwrap()) });
+    for line in std::io::stdin().lines() {
+        let answer = runtime.block_on(act(&store, &line.unwrap()));
+        std::io::stdout().write_all(format!("{SAID}{answer}\n").as_bytes()).unwrap();
+    }
+}
+
+/// Does what a line asks for, and says the version and the value that came of it, or why nothing did.
+async fn act(store: &concert_store::Local, line: &str) -> String {
+    let by = By::actor("test");
+    let done = match line.split(' ').collect::<Vec<_>>()[..] {
+        ["get", name] => store.get(&key(name)).await,
+        ["create", name, value] => store.create(map(name, value), &by).await,
+        ["update", name, version, value] => {
+            let mut object = map(name, value);
+            object.set_metadata("resourceVersion", json!(version));
+            store.update(object, &by).await
+        }
+        ["patch", name, value] => {
+            let patch = Patch::merge(json!({"data": {"value": value}})).unwrap();
+            store.patch(&key(name), Part::Main, &patch, &by).await
+        }
+        ["delete", name, version] => {
+            let resource_version = (version != "any").then(|| ResourceVersion(version.into()));
+            let options = Delete { resource_version, ..Delete::default() };
+            store.delete(&key(name), &options, &by).await.map(Deleted::into_object)
+        }
+        _ => panic!("what is {line:?}?"),
+    };
+    match done {
+        Ok(object) => format!("done {} {}", object.resource_version(), Written::of(&object).value),
+        Err(Error::AlreadyExists { .. }) => "exists".to_owned(),
+        Err(Error::Conflict { .. }) => "conflict".to_owned(),
+        Err(Error::NotFound { .. }) => "missing".to_owned(),
+        Err(error) => panic!("{line}: {error}"),
+    }
+}
+
+/// What an answer to a line means.
+fn operation(line: &str, said: &str) -> Operation {
+    let version = |text: &str| ResourceVersion(text.into());
+    let number = |text: &str| text.parse::<i64>().unwrap();
+    let done = match said.split(' ').collect::<Vec<_>>()[..] {
+        ["done", new, value] => Some((version(new), number(value))),
+        _ => None,
+    };
+    let answer = || match (&done, said) {
+        (Some((new, _)), _) => Answer::Done(new.clone()),
+        (None, "conflict") => Answer::Conflict,
+        (None, "missing") => Answer::NotFound,
+        (None, _) => panic!("{line}: {said}"),
+    };
+    let is_nothing = |why: &str| assert!(done.is_some() || said == why, "{line}: {said}");
+    match line.split(' ').collect::<Vec<_>>()[..] {
+        ["get", _] => {
+            is_nothing("missing");
+            Operation::Get(done.clone())
+        }
+        ["create", _, value] => {
+            is_nothing("exists");
+            Operation::Create(number(value), done.clone().map(|(new, _)| new))
+        }
+        ["update", _, from, value] => Operation::Update(version(from), number(value), answer()),
+        ["patch", _, value] => {
+            is_nothing("missing");
+            Operation::Patch(number(value), done.clone().map(|(new, _)| new))
+        }
+        ["delete", _, from] => Operation::Delete((from != "any").then(|| version(from)), answer()),
+        _ => panic!("what is {line:?}?"),
+    }
+}
+
+/// A process that does one thing after the other.
+struct Replica {
+    child: Child,
+    asked: ChildStdin,
+    answers: Lines<BufReader<ChildStdout>>,
+}
+
+impl Replica {
+    fn start(url: &str, keys: &Path) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["answers_as_one_of_several", "--exact", "--nocapture", "--test-threads=1"])
+            .args([format!("{URL}{url}"), format!("{KEYS}{}", keys.display())])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (asked, answers) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        Self { child, asked, answers: BufReader::new(answers).lines() }
+    }
+
+    fn ask(&mut self, line: &str) -> String {
+        writeln!(self.asked, "{line}").unwrap();
+        loop {
+            let said = self.answers.next().expect("it has ended").unwrap();
+            if let Some((_, answer)) = said.split_once(SAID) {
+                return answer.to_owned();
+            }
+        }
+    }
+
+    /// Asks for this and that, and notes what was answered between which ticks of a clock of all.
+    fn record(mut self, number: u64, chance: &Chance, clock: &AtomicU64) -> Vec<(String, Span<Operation>)> {
+        let mut spans = Vec::new();
+        // Versions that were seen, to compare and set with.
+        let mut known: BTreeMap<String, String> = BTreeMap::new();
+        for i in 0..OPERATIONS {
+            let (name, value) = (format!("key-{}", chance.below(KEYS_OF_ALL)), format!("{number}{i:06}"));
+            let line = match (chance.below(10), known.get(&name)) {
+                (0..=1, _) | (4..=6, None) => format!("create {name} {value}"),
+                (2..=3, _) => format!("get {name}"),
+                (4..=6, Some(from)) => format!("update {name} {from} {value}"),
+                (7, _) => format!("patch {name} {value}"),
+                (_, Some(from)) if chance.is_hit(0.5) => format!("delete {name} {from}"),
+                _ => format!("delete {name} any"),
+            };
+            let called = clock.fetch_add(1, Ordering::SeqCst);
+            let said = self.ask(&line);
+            let answered = clock.fetch_add(1, Ordering::SeqCst);
+            if let Some(version) = said.strip_prefix("done ").and_then(|it| it.split(' ').next()) {
+                known.insert(name.clone(), version.to_owned());
+            }
+            spans.push((name, Span { called, answered, operation: operation(&line, &said) }));
+        }
+        drop(self.asked);
+        assert!(self.child.wait().unwrap().success(), "replica {number} failed");
+        spans
+    }
+}
+
+#[test]
+fn what_several_processes_read_and_write_is_linearizable() {
+    let Some(server) = concert_testbed::Postgres::shared() else { return };
+    let (folder, url) = (tempfile::tempdir().unwrap(), server.fresh_url());
+    let keys = folder.path().join("key");
+    drop(Keyring::open(&keys, &Chance::from_system()).unwrap());
+    let (chance, clock) = (Chance::seeded(1), AtomicU64::new(0));
+    let mut histories: BTreeMap<String, Vec<Span<Operation>>> = BTreeMap::new();
+    std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..REPLICAS)
+            .map(|number| {
+                let (chance, url, keys, clock) = (chance.fork(), &url, &keys, &clock);
+                scope.spawn(move || Replica::start(url, keys).record(number + 1, &chance, clock))
+            })
+            .collect();
+        for (name, span) in clients.into_iter().flat_map(|it| it.join().unwrap()) {
+            histories.entry(name).or_default().push(span);
+        }
+    });
+    assert_eq!(histories.len() as u64, KEYS_OF_ALL);
+    for (name, history) in histories {
+        let order = check(&Objects, None, &history);
+        assert!(order.is_ok(), "{name}: not linearizable: {order:?}");
+    }
 }

@@ -49,6 +49,21 @@ fn a_way_that_leads_nowhere_is_said() {
     assert!(matches!(refusal(&server.url("nowhere")), Trouble::Missing { .. }));
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_takes_a_connection_and_says_nothing_is_given_up_for_the_next() {
+    let Some(server) = Postgres::shared() else { return };
+    // The system takes connections for whoever does not, as it does for a server that was stopped.
+    let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let alone = refusal(&format!("postgres://u:secret@127.0.0.1:{port}/d?connect_timeout=1"));
+    assert!(matches!(alone, Trouble::Late { .. }), "{alone:?}");
+
+    let next = server.fresh_url().replace("@127.0.0.1:", &format!("@127.0.0.1:{port},127.0.0.1:"));
+    let store = open(&format!("{next}&connect_timeout=1"), &keyring());
+    store.create(map("a", "1"), &By::actor("test")).await.unwrap();
+    assert_eq!(store.get(&key("a")).await.unwrap().key(), &key("a"));
+}
+
 #[test]
 fn missing_rights_and_a_read_only_server_are_said() {
     let Some(server) = Postgres::shared() else { return };

@@ -44,8 +44,8 @@ pub struct Seat {
     pub is_leaving: bool,
     /// Whether it is the one that remote workers are lent work by.
     pub is_leader: bool,
-    /// How many parts of all work it has.
-    pub shares: usize,
+    /// Which parts of all work it has, by number.
+    pub shares: Vec<u16>,
     /// How many there are.
     pub shares_max: usize,
     /// Where it answers.
@@ -100,7 +100,8 @@ fn together(node: &Node, seats: &[Seat], now: Timestamp) -> Value {
             "role": if it.is_leader { "leader" } else { "follower" },
             "age": it.since.map(|since| in_words(age(since))), "first_seen": it.since.map(naive),
             "last_heartbeat": if it.is_live { json!(naive(now)) } else { Value::Null },
-            "is_leaving": it.is_leaving, "shares": it.shares, "shares_max": it.shares_max,
+            "is_leaving": it.is_leaving, "shares": it.shares.len(), "shares_max": it.shares_max,
+            "share_numbers": it.shares,
             "address": it.address, "version": it.version,
         })
     };
@@ -130,6 +131,26 @@ fn in_words(age: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_of_several_says_which_shares_it_has() {
+        let (id, now) = ("a:7:x".to_owned(), Timestamp::UNIX_EPOCH);
+        let seat = Seat {
+            id: id.clone(),
+            since: None,
+            is_live: true,
+            is_leaving: false,
+            is_leader: true,
+            shares: vec![3, 4, 90],
+            shares_max: 128,
+            address: String::new(),
+            version: String::new(),
+        };
+        let node = Node { id, hostname: "a".into(), pid: 7, started_at: now };
+        let shown = &together(&node, &[seat], now)["nodes"][0];
+        assert_eq!((&shown["shares"], &shown["share_numbers"]), (&json!(3), &json!([3, 4, 90])));
+        assert_eq!(shown["pid"], 7);
+    }
 
     #[test]
     fn ages_have_two_units() {

@@ -1,5 +1,10 @@
 //! Replicas on one database, and a cloud for them.
 
+use std::sync::Arc;
+
+use concert_store::backend::postgres::{Address, Options};
+use concert_store::seal::Keyring;
+use concert_store::{Chance, Config, Local, SystemClock};
 use concert_testbed::{Network, Postgres};
 use serde_json::{Value, json};
 
@@ -59,6 +64,20 @@ impl Replicas {
 
     pub fn first(&self) -> &Plane {
         &self.planes[0]
+    }
+
+    /// What all of them stand on, as one more process has it.
+    pub fn store(&self) -> Local {
+        let said = |flag: &str| {
+            let place = self.flags.iter().position(|it| it == flag).unwrap();
+            self.flags[place + 1].as_str()
+        };
+        let (clock, chance) = (Arc::new(SystemClock::new()), Chance::from_system());
+        let options = Options::new(clock.clone(), chance.fork());
+        let address = Address::parse(said("--store")).unwrap();
+        let backend = concert_store::backend::Postgres::open(&address, options).unwrap();
+        let keyring = Keyring::read_from(said("--key-file")).unwrap();
+        Local::open(Arc::new(backend), Config::new(clock, chance).sealed(keyring)).unwrap()
     }
 
     /// Waits until the first of them sees so many that live and have everything between them. Returns how

@@ -113,8 +113,18 @@ fn a_watch_goes_on_at_another_replica_from_the_same_revision() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "other processes cannot be told which time it is")]
 fn a_limit_of_a_provider_holds_for_all_replicas_together() {
+    holds_together("rateLimit");
+}
+
+#[test]
+fn a_limit_of_an_account_holds_for_all_replicas_together() {
+    holds_together("accountRateLimit");
+}
+
+/// Two replicas make things in one account, with this limit.
+#[expect(clippy::disallowed_methods, reason = "other processes cannot be told which time it is")]
+fn holds_together(field: &str) {
     const PER_SECOND: u32 = 20;
     const BURST: u32 = 10;
     let Some(replicas) = Replicas::start(2, &["--poll-interval", "1h"]) else { return };
@@ -123,7 +133,7 @@ fn a_limit_of_a_provider_holds_for_all_replicas_together() {
     let calls = || truth(&cloud)["calls"].as_f64().unwrap();
     let limit = json!({"callsPerMinute": PER_SECOND * 60, "burst": BURST});
     let (began, before) = (Instant::now(), calls());
-    declare_cloud(&replicas, &json!({"endpoint": cloud.1, "rateLimit": limit}));
+    declare_cloud(&replicas, &json!({"endpoint": cloud.1, field: limit}));
     // A network is asked for by its name, so every call of the provider is one of the cloud.
     let networks = names("limited", 60).into_iter().map(|name| {
         json!({"apiVersion": "cloud.concert.dev/v1alpha1", "kind": "Network",

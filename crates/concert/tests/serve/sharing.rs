@@ -1,5 +1,7 @@
 //! Several control planes on one database share the work, and what one loses another takes up.
 
+use concert_model::{GroupKind, ObjectKey};
+use concert_store::{By, Delete, Error, Fence, Local, Store as _, Work as _};
 use serde_json::{Value, json};
 
 use crate::company::{Replicas, names, nodes, open_cloud, truth};
@@ -8,6 +10,23 @@ use crate::managed::bucket;
 use crate::plane::Plane;
 use crate::wait::eventually;
 use crate::wire::call;
+
+/// The claims that a replica has on its shares.
+async fn claims(store: &Local, member: &str) -> Vec<Fence> {
+    let rows = store.scan("shares/concert-serve").await.unwrap();
+    let own = rows.into_iter().filter(|it| it.body[..] == *member.as_bytes());
+    own.map(|it| Fence { item: it.item, number: it.fence }).collect()
+}
+
+/// What comes under a claim whose share somebody else has is refused by the store, whatever it is.
+async fn try_late(store: &Local, claim: &Fence) {
+    let saved = store.save(claim, "late".into()).await;
+    assert!(matches!(saved, Err(Error::Fenced { .. })), "{claim:?}: {saved:?}");
+    let key = ObjectKey::namespaced(GroupKind::new("cloud.concert.dev", "Bucket"), "default", "all-000");
+    let by = By::actor("late").fenced(claim.clone());
+    let deleted = store.delete(&key, &Delete::default(), &by).await;
+    assert!(matches!(deleted, Err(Error::Fenced { .. })), "{claim:?}: {deleted:?}");
+}
 
 #[test]
 fn replicas_share_the_work_and_take_up_what_one_loses() {
@@ -26,12 +45,21 @@ fn replicas_share_the_work_and_take_up_what_one_loses() {
     // One stands still for longer than its lease, with all it had under way, and comes back too late.
     replicas.join().unwrap();
     replicas.settle(3);
+    let (store, runtime) = (replicas.store(), tokio::runtime::Runtime::new().unwrap());
+    let is_frozen =
+        |it: &Value| it["address"].as_str().unwrap_or_default().ends_with(&replicas.planes[1].address);
+    let member = nodes(replicas.first()).into_iter().find(is_frozen).unwrap();
+    let claims = runtime.block_on(claims(&store, member["node_id"].as_str().unwrap()));
     let frozen = names("frozen", 60);
     let items: Vec<Value> = frozen.iter().map(|name| bucket(name)).collect();
     replicas.first().apply(&json!({"apiVersion": "v1", "kind": "List", "items": items}));
     replicas.planes[1].signal("STOP");
     replicas.await_ready(&frozen);
     replicas.settle(2);
+    assert!(!claims.is_empty());
+    for claim in &claims {
+        runtime.block_on(try_late(&store, claim));
+    }
     replicas.planes[1].signal("CONT");
     eventually("it notices that it comes too late", || {
         let log = replicas.planes[1].log();
@@ -109,6 +137,54 @@ fn a_worker_is_served_through_any_replica() {
             if text.contains("\"ready\"") { Ok(()) } else { Err(text) }
         });
     }
+}
+
+#[test]
+fn what_a_replica_has_lent_may_be_reported_while_it_leaves() {
+    let Some(replicas) = Replicas::start(2, &["--plugins", "off"]) else { return };
+    replicas.settle(2);
+    let ask = |plane: &Plane, path: &str, body: &Value| {
+        eventually("an answer", || match call(&plane.address, "POST", path, &body.to_string()) {
+            Some((200..300, text)) => Ok(serde_json::from_str::<Value>(&text).unwrap_or_default()),
+            other => Err(format!("{path}: {other:?}")),
+        })
+    };
+    let kind = json!({"name": "Toy", "version": "v1", "schema": {"type": "object"}});
+    ask(replicas.first(), "/api/v1/resource-types", &kind);
+    let handles = json!([{"resource_type": "Toy"}]);
+    ask(replicas.first(), "/api/v1/workers", &json!({"name": "toys", "handles": handles, "host_id": "h"}));
+    let toy = json!({"name": "toy-1", "resource_type_name": "Toy", "resource_type_version": "v1",
+        "spec": {"size": 1}});
+    ask(replicas.first(), "/api/v1/resources", &toy);
+    let claimed = eventually("an item", || {
+        let wanted = json!({"host_id": "h", "limit": 1, "wait_seconds": 5});
+        let answer = ask(replicas.first(), "/api/v1/workers/toys/claim", &wanted);
+        answer["items"].get(0).cloned().ok_or_else(|| answer.to_string())
+    });
+
+    let lender = nodes(replicas.first()).into_iter().find(|it| it["role"] == "leader").unwrap();
+    let is_lender = |it: &&Plane| lender["address"].as_str().unwrap().ends_with(&it.address);
+    let leaving = replicas.planes.iter().find(is_lender).unwrap();
+    let staying = replicas.planes.iter().find(|it| !is_lender(it)).unwrap();
+    leaving.signal("TERM");
+    eventually("it leaves", || {
+        let nodes = nodes(staying);
+        let is_leaving =
+            nodes.iter().any(|it| it["node_id"] == lender["node_id"] && it["is_leaving"] == true);
+        if is_leaving { Ok(()) } else { Err(format!("{nodes:?}")) }
+    });
+    let result = json!({"item": claimed["item"], "fence": claimed["lease"]["fence"], "outcome": "ready"});
+    let done = ask(staying, "/api/v1/workers/toys/results", &json!({"results": [result]}));
+    assert_eq!(done["results"][0]["status"], 200, "{done} for {claimed}");
+    eventually("it is ready", || {
+        let path = "/api/v1/resources/by-name/Toy/v1/toy-1";
+        let (_, text) = call(&staying.address, "GET", path, "").unwrap_or_default();
+        if text.contains("\"ready\"") { Ok(()) } else { Err(text) }
+    });
+    eventually("it has left", || {
+        let log = leaving.log();
+        if log.contains("\"stopped\"") { Ok(()) } else { Err(log) }
+    });
 }
 
 #[test]

@@ -119,16 +119,17 @@ impl Running {
         self.0.crews().values().map(|it| it.component.clone()).collect()
     }
 
-    /// Stops everything. Leases end without a word: after the next start their items are due again, but for those
-    /// that were ready and have seen all there is, which are looked at some time.
-    pub async fn stop(&self) {
+    /// Stops everything, at once if it is lost. Leases end without a word: after the next start their items are
+    /// due again, but for those that were ready and have seen all there is, which are looked at some time.
+    pub async fn stop(&self, is_lost: bool) {
         let Parts { engine, fleet, .. } = &self.0.parts;
+        let patience = if is_lost { Duration::ZERO } else { PATIENCE };
         self.0.set_listening(false);
-        engine.stop(CONTROLLER, PATIENCE).await;
+        engine.stop(CONTROLLER, patience).await;
         self.0.stop_targets().await;
-        self.0.tasks.stop(PATIENCE).await;
+        self.0.tasks.stop(patience).await;
         // First: without reconcilers it would tell every entry that there are none.
-        fleet.stop(ENTRIES, PATIENCE).await;
+        fleet.stop(ENTRIES, patience).await;
         // Taken away only afterwards: whoever is interrupted here stops them again.
         let crews: Vec<Arc<str>> = self.0.crews().keys().cloned().collect();
         for name in &crews {

@@ -28,6 +28,9 @@ pub const CONTROLLER: &str = "plugins";
 /// A run lasts as long as its lease, which the board ends; this only bounds what went wrong.
 const RUN_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 
+/// How long what starts and stops controllers may take to end.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// How often it is looked whether hosts came or fell silent.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
 
@@ -96,10 +99,11 @@ impl Running {
         self.0.lock().keys().map(Target::name).collect()
     }
 
-    /// Stops everything. Leases end without a word: their items are due again after the next start.
-    pub async fn stop(&self) {
+    /// Stops everything, at once if it is lost. Leases end without a word: their items are due again after
+    /// the next start.
+    pub async fn stop(&self, is_lost: bool) {
         let engine = self.0.parts.engine.clone();
-        engine.stop(CONTROLLER, Duration::from_secs(1)).await;
+        engine.stop(CONTROLLER, if is_lost { Duration::ZERO } else { PATIENCE }).await;
         self.0.parts.board.close();
         for name in self.controllers() {
             engine.stop(&name, Duration::ZERO).await;

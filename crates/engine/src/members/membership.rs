@@ -96,9 +96,10 @@ impl View {
         claimed.holder.as_ref().filter(|it| self.live.contains(it))
     }
 
-    /// How many shares a member has.
-    pub fn shares_of(&self, member: &Member) -> usize {
-        self.roll.shares.values().filter(|it| it.holder.as_ref() == Some(member)).count()
+    /// Which shares a member has, in order.
+    pub fn shares_of(&self, member: &Member) -> Vec<Share> {
+        let own = self.roll.shares.iter().filter(|(_, it)| it.holder.as_ref() == Some(member));
+        own.map(|(share, _)| *share).collect()
     }
 }
 

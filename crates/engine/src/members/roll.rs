@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use concert_model::Timestamp;
 use concert_store::{Error, ItemKey, Work};
-use serde::{Deserialize, Serialize};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 
 use super::plan::Manner;
 use super::share::{Member, Share};
@@ -21,8 +23,10 @@ pub struct Profile {
     /// Of the program.
     pub version: String,
     /// When it joined, by its own clock. For people.
+    #[serde(deserialize_with = "if_known")]
     pub since: Option<Timestamp>,
     /// How it wants the keys to be shared.
+    #[serde(deserialize_with = "if_known")]
     pub manner: Manner,
 }
 
@@ -30,11 +34,22 @@ pub struct Profile {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Body {
+    #[serde(deserialize_with = "if_known")]
     pub profile: Profile,
     pub lease_millis: u64,
     pub renewals: u64,
     /// It takes nothing more, and gives back what it has.
     pub is_leaving: bool,
+}
+
+/// What a newer member says in a way that is not known here counts as not said. The rest of its row must be
+/// read all the same: one without a lease would be taken for dead, and what it has be taken away.
+fn if_known<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned + Default,
+{
+    Ok(serde_json::from_value(Value::deserialize(deserializer)?).unwrap_or_default())
 }
 
 /// All rows as they were at one look.

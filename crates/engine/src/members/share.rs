@@ -35,6 +35,11 @@ impl Share {
         text.parse().ok().filter(|it| *it < SHARES).map(Self)
     }
 
+    /// Counted from 0.
+    pub fn number(self) -> u16 {
+        self.0
+    }
+
     pub(super) fn index(self) -> usize {
         usize::from(self.0)
     }

@@ -49,6 +49,12 @@ impl Shares {
         self.lock()[Share::of(what).index()].is_open()
     }
 
+    /// Whether what prints like this is in a share that is claimed here, also if it is asked back and only
+    /// waits for what runs in it.
+    pub fn has(&self, what: &(impl Display + ?Sized)) -> bool {
+        self.lock()[Share::of(what).index()].fence.is_some()
+    }
+
     /// A place among what runs in the share of `what`; none if it is not held, or is asked back.
     pub fn enter(&self, what: &(impl Display + ?Sized)) -> Option<Stay> {
         let share = Share::of(what);

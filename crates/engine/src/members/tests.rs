@@ -297,6 +297,26 @@ async fn what_a_newer_member_tells_beside_what_is_known_is_passed_over() {
 }
 
 #[tokio::test]
+async fn a_newer_member_whose_words_are_not_known_lives_all_the_same() {
+    let world = World::new();
+    let work: Arc<dyn Work> = Arc::new(world.store.local.clone());
+    for (name, profile) in [
+        ("manner", r#"{"address": "https://here", "manner": "in-turns", "since": {"epoch": 4}}"#),
+        ("profile", r#""as before""#),
+    ] {
+        let row = ItemKey { controller: "members/test".into(), item: name.into() };
+        let body = format!(r#"{{"profile": {profile}, "leaseMillis": 15000, "renewals": 7}}"#);
+        work.claim(&row, 0, body.into()).await.unwrap();
+    }
+    let roll = roll(&*work, "test").await.unwrap();
+    for seen in roll.members.values() {
+        assert_eq!((seen.lease, seen.token.1, seen.profile.manner), (seconds(15), 7, Manner::Shared));
+    }
+    assert_eq!(&*roll.members[&Member("manner".into())].profile.address, "https://here");
+    assert_eq!(super::roll::Watch::default().look(&roll, seconds(0)).len(), 2);
+}
+
+#[tokio::test]
 async fn one_who_leads_has_the_whole_of_a_limit() {
     let world = World::new();
     let members: Vec<Process> = ["one", "two", "three"].map(|it| leader(&world, it)).into();

@@ -42,6 +42,9 @@ struct Inner {
 struct State {
     pools: BTreeMap<Arc<str>, Pool>,
     claims: u64,
+    /// Runs of all workers that have begun.
+    runs: usize,
+    is_draining: bool,
     is_closed: bool,
 }
 
@@ -136,9 +139,22 @@ impl Board {
         }
     }
 
+    /// Begins nothing more: who waits may wait on, and what is lent may still be told of and come back.
+    pub fn drain(&self) {
+        self.lock().is_draining = true;
+    }
+
+    /// Whether anything is lent, on its way to a host, or has come back and is not written down yet.
+    pub fn is_lending(&self) -> bool {
+        let state = self.lock();
+        let is_coming = |pool: &Pool| pool.waiting.values().any(|it| it.coming > 0);
+        state.runs > 0 || state.pools.values().any(is_coming)
+    }
+
     /// Lets them wait again: work is lent here once more.
     pub fn open(&self) {
-        self.lock().is_closed = false;
+        let mut state = self.lock();
+        (state.is_draining, state.is_closed) = (false, false);
     }
 
     /// What hosts want of `worker` in objects of `kind`.
@@ -319,11 +335,15 @@ impl Board {
     }
 
     pub(super) fn reserve(&self, worker: &str, kind: &str) -> Option<u64> {
+        if self.lock().is_draining {
+            return None;
+        }
         self.with_known(worker, |pool, _| pool.reserve(kind)).flatten()
     }
 
     pub(super) fn is_wanted(&self, worker: &str, kind: &str) -> bool {
-        self.lock().pools.get(worker).is_some_and(|it| it.is_wanted(kind))
+        let state = self.lock();
+        !state.is_draining && state.pools.get(worker).is_some_and(|it| it.is_wanted(kind))
     }
 
     pub(super) fn attach(&self, worker: &str, bell: Weak<Notify>) {
@@ -332,6 +352,12 @@ impl Board {
 
     pub(super) fn give_back(&self, worker: &str, claim: u64) {
         ring(self.with_known(worker, |pool, _| pool.give_back(claim)).unwrap_or_default());
+    }
+
+    /// Counts a run until it is dropped.
+    pub(super) fn begin(&self) -> Begun {
+        self.lock().runs += 1;
+        Begun(self.clone())
     }
 
     /// Lends an item to the host that it was prepared for; none if nobody waits any more.
@@ -433,6 +459,15 @@ impl Board {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A run that has begun, whatever it still has to do.
+pub(super) struct Begun(Board);
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        self.0.lock().runs -= 1;
     }
 }
 

@@ -132,6 +132,7 @@ impl Reconciler for Offers {
     }
 
     async fn reconcile(&self, mut request: Request) -> Outcome {
+        let _begun = self.board.begin();
         let permit = request.permit.take();
         let offer = match self.meaning.prepare(&request).await {
             Prepared::Offer(offer) => offer,

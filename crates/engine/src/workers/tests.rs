@@ -294,6 +294,23 @@ async fn everybody_is_sent_away_when_we_stop() {
 }
 
 #[tokio::test]
+async fn who_drains_lends_nothing_more_and_takes_back_what_is_lent() {
+    let scene = scene(&["a", "b"]).await;
+    let fence = scene.claim("h", 1).await[0].fence;
+    scene.board.drain();
+    assert!(scene.claim("h", 1).await.is_empty());
+    assert!(scene.board.heartbeat("w", &"h".into(), &[("a".into(), fence)])[0].is_ok());
+    assert!(scene.board.is_lending());
+    scene.board.finish("w", "a", fence, report("fine")).await.unwrap();
+    quiet().await;
+    assert_eq!(scene.plain.ends.get(), ["a fine nothing"]);
+    assert!(!scene.board.is_lending());
+    scene.board.open();
+    assert_eq!(names(&scene.claim("h", 1).await), ["b"]);
+    assert!(scene.board.is_lending());
+}
+
+#[tokio::test]
 async fn a_forgotten_worker_leaves_nothing_behind() {
     let scene = scene(&["a"]).await;
     let fence = scene.claim("h", 1).await[0].fence;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use concert_api::relay::{Peer, Place, Whose};
 use concert_api::rest::{Company, Seat};
-use concert_engine::members::{Config, Manner, Member, Membership, Profile, SHARES, Shares, View};
+use concert_engine::members::{Config, Manner, Member, Membership, Profile, SHARES, Share, Shares, View};
 use concert_engine::{OnExit, Tasks, Watched};
 use concert_store::{Chance, Clock, Local};
 
@@ -76,7 +76,8 @@ pub(super) fn join(
 #[async_trait]
 impl Whose for Members {
     async fn place(&self) -> Place {
-        if self.shares.holds(LENDING) {
+        // Also while it is asked back: what was lent here comes back here, before another lends it again.
+        if self.shares.has(LENDING) {
             return Place::Here;
         }
         let view = self.view.get();
@@ -99,7 +100,7 @@ impl Company for Members {
             is_live: view.live.contains(member),
             is_leaving: seen.is_leaving,
             is_leader: leader == Some(member),
-            shares: view.shares_of(member),
+            shares: view.shares_of(member).into_iter().map(Share::number).collect(),
             shares_max: usize::from(SHARES),
             address: seen.profile.address.clone(),
             version: seen.profile.version.clone(),

@@ -203,11 +203,11 @@ impl Duty for Leading {
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some((running, board));
     }
 
-    async fn end(&self, _: bool) {
+    async fn end(&self, is_lost: bool) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some((running, board)) = running {
             board.close();
-            running.stop().await;
+            running.stop(is_lost).await;
         }
     }
 }

@@ -118,6 +118,12 @@ impl Local {
         Ok(self.inner().read_one(Backend::bounds).await?.newest)
     }
 
+    /// The newest revision that this process has heard of: never waits, and is as new as the last
+    /// [`Local::refresh`] at least.
+    pub fn heard(&self) -> Revision {
+        self.inner().shared.hub.newest()
+    }
+
     /// A revision that is another one after each change of an object of `kind`: whoever read such an object
     /// and finds the same revision as before that read need not read it again. Never waits: where others
     /// write to the same store, it knows of what they did until the last [`Local::refresh`] at least.

@@ -52,14 +52,14 @@ impl World {
 
     /// The same stores, with everything else made anew.
     pub async fn restart(self) -> Self {
-        self.running.stop().await;
+        self.running.stop(false).await;
         assert!(self.tasks.stop(Duration::ZERO).await.is_empty());
         Self::start(self.clock, self.inventory, self.store, self.target).await
     }
 
     /// What happens to the inventory while nobody listens.
     pub async fn restart_after<F: Future>(self, meanwhile: impl FnOnce(Local) -> F) -> Self {
-        self.running.stop().await;
+        self.running.stop(false).await;
         assert!(self.tasks.stop(Duration::ZERO).await.is_empty());
         meanwhile(self.inventory.clone()).await;
         Self::start(self.clock, self.inventory, self.store, self.target).await

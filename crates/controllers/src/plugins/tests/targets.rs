@@ -29,7 +29,7 @@ async fn types_and_workers_come_and_go() {
     let again = world.one().await;
     assert!(again.fence > lost.fence);
     world.do_well(&again).await.unwrap();
-    world.running.stop().await;
+    world.running.stop(false).await;
     assert!(world.engine.controllers().is_empty());
 }
 

@@ -41,7 +41,7 @@ impl World {
 
     /// The same store, with everything else made anew.
     pub async fn restart(self) -> Self {
-        self.running.stop().await;
+        self.running.stop(false).await;
         assert!(self.tasks.stop(Duration::ZERO).await.is_empty());
         let world = Self::start(self.clock, self.store);
         world.pass(1).await;

@@ -99,6 +99,11 @@ impl Hands {
     }
 
     async fn finish(&self, is_lost: bool) {
+        // Others may have all of it already, so what calls providers does not wait for anything else here to
+        // end. Ended again below, it has nothing left to do.
+        if is_lost && self.only.has_managed() {
+            self.duty.end(true).await;
+        }
         // Taken away only afterwards: whoever is interrupted here ends it again.
         let at_work = self.at_work.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(AtWork::Shared(tasks)) = &at_work {

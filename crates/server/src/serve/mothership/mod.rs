@@ -81,11 +81,11 @@ impl Mothership {
         Ok(())
     }
 
-    /// Lets what is under way end, and starts nothing more.
-    pub async fn end(&self) {
+    /// Lets what is under way end, at once if it is lost, and starts nothing more.
+    pub async fn end(&self, is_lost: bool) {
         // Taken away only afterwards: whoever is interrupted here ends it again.
         if let Some(running) = self.running() {
-            running.stop().await;
+            running.stop(is_lost).await;
         }
         *self.0.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

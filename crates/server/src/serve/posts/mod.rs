@@ -26,6 +26,12 @@ const COLLECTING: &str = "concert/collecting";
 /// Before what could not begin is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// How long what is lent may take to come back before another lends: less than a member that leaves has for
+/// everything.
+const LENT_MAX: Duration = Duration::from_secs(20);
+/// Between two looks whether it has.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
 #[cfg(test)]
 mod tests;
 
@@ -37,6 +43,10 @@ pub(super) trait Post: Send + Sync + 'static {
 
     /// Starts to do it. What has begun when it fails is ended with [`Post::end`].
     fn begin(&self, fence: Option<Fence>) -> Result<(), Error>;
+
+    /// Begins nothing more, and waits for what only this member can see to its end: the share is asked back,
+    /// and goes to another afterwards. Whoever is interrupted in it ends it.
+    async fn hand_over(&self) {}
 
     /// Lets what is under way end; at once if it is lost. Whoever is interrupted in it calls it again.
     async fn end(&self, is_lost: bool);
@@ -70,6 +80,13 @@ pub(super) async fn hold(post: Arc<dyn Post>, shares: Shares, clock: Arc<dyn Clo
             end = tenure.over() => end,
             () = shutdown.requested() => End::AskedBack,
         };
+        if end == End::AskedBack {
+            tokio::select! {
+                biased;
+                () = shutdown.requested() => {}
+                () = post.hand_over() => {}
+            }
+        }
         post.end(end == End::Lost).await;
         info!(post = post.name(), "no longer done here");
     }
@@ -136,15 +153,24 @@ impl Post for Lending {
         self.mothership.begin(fence)
     }
 
-    async fn end(&self, _: bool) {
+    async fn hand_over(&self) {
+        let plugins::Parts { board, clock, .. } = &self.parts;
+        board.drain();
+        let end = clock.elapsed() + LENT_MAX;
+        while board.is_lending() && clock.elapsed() < end {
+            clock.sleep(LOOK_EVERY).await;
+        }
+    }
+
+    async fn end(&self, is_lost: bool) {
         // Taken away only afterwards: whoever is interrupted here ends it again.
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match running {
-            Some(lender) => lender.stop().await,
+            Some(lender) => lender.stop(is_lost).await,
             // It could not begin: nobody is to wait for work here.
             None => self.parts.board.close(),
         }
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        self.mothership.end().await;
+        self.mothership.end(is_lost).await;
     }
 }

@@ -12,8 +12,8 @@ use super::trouble::Trouble;
 
 /// The schema that has the tables, unless the URL names another.
 const SCHEMA: &str = "concert";
-/// How long connecting may take.
-const CONNECT_LIMIT: Duration = Duration::from_secs(5);
+/// How long connecting may take, and then again what a server says before it lets anybody in.
+pub(super) const CONNECT_LIMIT: Duration = Duration::from_secs(5);
 /// A server that does not take what was sent for so long is gone.
 const UNSENT_LIMIT: Duration = Duration::from_secs(10);
 /// A connection on which nothing happens is tried after this.
@@ -51,6 +51,7 @@ impl Address {
         if config.get_dbname().is_none() {
             return Err(url("it names no database"));
         }
+        check_counts(&config)?;
         config.ssl_mode(said.ssl_mode(&config)?);
         if config.get_application_name().is_none() {
             config.application_name("concert");
@@ -66,6 +67,13 @@ impl Address {
         let schema = said.schema.unwrap_or_else(|| SCHEMA.to_owned());
         check_schema(&schema)?;
         Ok(Self { config, schema, authorities: said.authorities })
+    }
+
+    /// Each server by itself, in the order in which they are asked. (The driver would ask them one after the
+    /// other as well, and wait for the first as long as that one likes.)
+    pub(super) fn servers(&self) -> Vec<Config> {
+        let hosts = self.config.get_hosts().iter().enumerate();
+        hosts.map(|(place, host)| alone(&self.config, place, host)).collect()
     }
 
     /// The role that connects.
@@ -118,6 +126,65 @@ impl Said {
             None => Ok(SslMode::Require),
         }
     }
+}
+
+/// What an address says of one of its servers, and of all of them.
+fn alone(all: &Config, place: usize, host: &Host) -> Config {
+    let mut one = Config::new();
+    match host {
+        Host::Tcp(name) => one.host(name),
+        Host::Unix(path) => one.host_path(path),
+    };
+    if let Some(at) = all.get_hostaddrs().get(place) {
+        one.hostaddr(*at);
+    }
+    if let Some(port) = all.get_ports().get(place).or(all.get_ports().first()) {
+        one.port(*port);
+    }
+    if let Some(user) = all.get_user() {
+        one.user(user);
+    }
+    if let Some(password) = all.get_password() {
+        one.password(password);
+    }
+    if let Some(database) = all.get_dbname() {
+        one.dbname(database);
+    }
+    if let Some(options) = all.get_options() {
+        one.options(options);
+    }
+    if let Some(name) = all.get_application_name() {
+        one.application_name(name);
+    }
+    if let Some(limit) = all.get_connect_timeout() {
+        one.connect_timeout(*limit);
+    }
+    if let Some(limit) = all.get_tcp_user_timeout() {
+        one.tcp_user_timeout(*limit);
+    }
+    one.keepalives(all.get_keepalives()).keepalives_idle(all.get_keepalives_idle());
+    if let Some(interval) = all.get_keepalives_interval() {
+        one.keepalives_interval(interval);
+    }
+    if let Some(retries) = all.get_keepalives_retries() {
+        one.keepalives_retries(retries);
+    }
+    one.ssl_mode(all.get_ssl_mode()).ssl_negotiation(all.get_ssl_negotiation());
+    one.channel_binding(all.get_channel_binding()).load_balance_hosts(all.get_load_balance_hosts());
+    one.target_session_attrs(all.get_target_session_attrs());
+    one
+}
+
+/// One port is for all servers; otherwise each has its own.
+fn check_counts(config: &Config) -> Result<(), Trouble> {
+    let hosts = config.get_hosts().len();
+    if config.get_ports().len() > 1 && config.get_ports().len() != hosts {
+        return Err(url("it must name one port, or as many as hosts"));
+    }
+    if !config.get_hostaddrs().is_empty() && config.get_hostaddrs().len() != hosts {
+        return Err(url("hostaddr must name as many addresses as there are hosts"));
+    }
+    Ok(())
 }
 
 fn is_here(host: &Host) -> bool {
@@ -217,6 +284,28 @@ mod tests {
     }
 
     #[test]
+    fn each_server_keeps_what_is_said_of_all() {
+        let said = "connect_timeout=3&options=-c%20geqo%3Doff&application_name=me&tcp_user_timeout=7&keepalives=0\
+                    &keepalives_idle=8&keepalives_interval=9&keepalives_retries=4&channel_binding=require\
+                    &load_balance_hosts=random&target_session_attrs=read-write&hostaddr=10.0.0.1";
+        let one = Address::parse(&format!("postgres://me:secret@a:1/things?{said}")).unwrap();
+        assert!(one.servers() == [one.config.clone()]);
+        let here = Address::parse("postgres://me@%2Frun%2Fpostgresql/things").unwrap();
+        assert!(here.servers() == [here.config.clone()]);
+
+        let two = Address::parse(&format!("postgres://me:secret@a:1,b:2/things?{said},10.0.0.2")).unwrap();
+        let servers = two.servers();
+        let [first, second] = &servers[..] else { panic!("there are two") };
+        assert!(*first == one.config);
+        assert_eq!(second.get_hosts(), [Host::Tcp("b".into())]);
+        assert_eq!(
+            (second.get_ports(), second.get_hostaddrs()),
+            (&[2][..], &["10.0.0.2".parse().unwrap()][..])
+        );
+        assert_eq!(second.get_password(), Some(b"secret".as_slice()));
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_without_repeating_it() {
         for (text, why) in [
             ("mysql://u:secret@h/d", "postgres://"),
@@ -227,6 +316,7 @@ mod tests {
             ("postgres://u:secret@h/d?schema=No", "schema must be"),
             ("postgres://u:secret@h/d?schema=%zz", "not encoded"),
             ("postgres://u:secret@h/d?colour=red", "colour"),
+            ("postgres://u:secret@h,i/d?hostaddr=10.0.0.1", "hostaddr must name"),
         ] {
             let refusal = Address::parse(text).unwrap_err();
             let refusal = format!("{refusal}");

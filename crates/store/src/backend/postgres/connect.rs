@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
+use tokio::net::lookup_host;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
-use tokio_postgres::config::SslMode;
+use tokio_postgres::config::{Host, SslMode};
+use tokio_postgres::tls::MakeTlsConnect;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, NoTls, Row, Statement};
+use tokio_postgres::{AsyncMessage, Client, Config, NoTls, Row, Socket, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::address::Address;
+use super::address::{Address, CONNECT_LIMIT};
 use super::tls;
 use super::trouble::Trouble;
 
@@ -35,6 +37,8 @@ pub(super) type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 #[derive(Clone)]
 pub(super) struct Connector {
     pub(super) address: Arc<Address>,
+    /// In the order in which they are asked.
+    servers: Arc<[Config]>,
     tls: Option<MakeRustlsConnect>,
     pub(super) runtime: Handle,
     /// After how long the server ends a statement.
@@ -56,7 +60,8 @@ impl Connector {
     pub(super) fn new(address: Address, runtime: Handle, statement_limit: Duration) -> Result<Self, Trouble> {
         let is_plain = address.config.get_ssl_mode() == SslMode::Disable;
         let tls = if is_plain { None } else { Some(tls::connector(address.authorities.as_deref())?) };
-        Ok(Self { address: Arc::new(address), tls, runtime, statement_limit })
+        let servers = address.servers().into();
+        Ok(Self { address: Arc::new(address), servers, tls, runtime, statement_limit })
     }
 
     /// A connection whose server will do.
@@ -83,15 +88,13 @@ impl Connector {
     }
 
     async fn open(&self, hear: impl FnMut(&str) + Send + 'static) -> Result<(Connection, Driver), Trouble> {
-        let config = &self.address.config;
         let (client, driver) = match &self.tls {
             None => {
-                let (client, connection) = config.connect(NoTls).await.map_err(|e| self.trouble(e))?;
+                let (client, connection) = self.dial(NoTls).await?;
                 (client, drive(connection, hear).boxed())
             }
             Some(tls) => {
-                let connected = config.connect(tls.clone()).await;
-                let (client, connection) = connected.map_err(|e| self.trouble(e))?;
+                let (client, connection) = self.dial(tls.clone()).await?;
                 (client, drive(connection, hear).boxed())
             }
         };
@@ -99,11 +102,64 @@ impl Connector {
         Ok((Connection { client, address, statements: HashMap::new(), limit: ANSWER_LIMIT }, driver))
     }
 
+    /// The first server that lets us in. One that takes a connection and then says nothing, as one that was
+    /// stopped does, must not keep us from the next.
+    async fn dial<T>(
+        &self,
+        tls: T,
+    ) -> Result<(Client, tokio_postgres::Connection<Socket, T::Stream>), Trouble>
+    where
+        T: MakeTlsConnect<Socket> + Clone,
+    {
+        let at = || self.address.to_string();
+        let mut last = Trouble::Late { at: at() };
+        for server in &*self.servers {
+            // Once to reach it, and once more for what it answers.
+            let limit = 2 * server.get_connect_timeout().copied().unwrap_or(CONNECT_LIMIT);
+            let addresses = match timeout(limit, addresses(server)).await {
+                Ok(Ok(addresses)) => addresses,
+                Ok(Err(error)) => {
+                    last = Trouble::Unreachable { at: at(), source: error.into() };
+                    continue;
+                }
+                Err(_) => {
+                    last = Trouble::Late { at: at() };
+                    continue;
+                }
+            };
+            for address in addresses {
+                match timeout(limit, address.connect(tls.clone())).await {
+                    Ok(Ok(connected)) => return Ok(connected),
+                    Ok(Err(error)) => last = self.trouble(error),
+                    Err(_) => last = Trouble::Late { at: at() },
+                }
+            }
+        }
+        Err(last)
+    }
+
     fn trouble(&self, error: tokio_postgres::Error) -> Trouble {
         let (database, role) = (self.address.database(), self.address.role());
         let connect = format!("as the owner of the database: GRANT CONNECT ON DATABASE {database} TO {role}");
         Trouble::of(&self.address, error).remedied(connect)
     }
+}
+
+/// Each address of a server: behind one name there may be several, and each has its own limit.
+async fn addresses(server: &Config) -> std::io::Result<Vec<Config>> {
+    let ([Host::Tcp(name)], []) = (server.get_hosts(), server.get_hostaddrs()) else {
+        return Ok(vec![server.clone()]);
+    };
+    let port = server.get_ports().first().copied().unwrap_or(5432);
+    let found = lookup_host((name.as_str(), port)).await.map_err(|error| {
+        std::io::Error::new(error.kind(), format!("cannot look up the address of {name}: {error}"))
+    })?;
+    let at = |address: std::net::SocketAddr| {
+        let mut one = server.clone();
+        one.hostaddr(address.ip());
+        one
+    };
+    Ok(found.map(at).collect())
 }
 
 /// Moves bytes until the connection ends, for whatever reason: whoever uses it next is told.

@@ -224,9 +224,12 @@ impl Trouble {
             Trouble::Source { .. } => "stop `concert serve`, and give the key file of its folder".into(),
             Trouble::Crowded { .. } => "raise max_connections, or run fewer replicas".into(),
             Trouble::Full { .. } => "make room on the server's disk; reading goes on meanwhile".into(),
-            Trouble::Late { .. } | Trouble::Cancelled { .. } => {
-                "look for long transactions in pg_stat_activity".into()
+            Trouble::Late { .. } => {
+                "psql with the same address, but without schema=, shows whether it answers at all; if it does, \
+                 look for long transactions in pg_stat_activity"
+                    .into()
             }
+            Trouble::Cancelled { .. } => "look for long transactions in pg_stat_activity".into(),
             Trouble::Authorities(_) => "sslrootcert must name a file of certificates in PEM".into(),
             Trouble::Failed { .. } => "the log of PostgreSQL says more".into(),
         }

@@ -74,21 +74,31 @@ const KEYS: u64 = 3;
 type Histories = BTreeMap<String, Vec<Span<Operation>>>;
 
 /// One object: its version and the value in it, or nothing.
-struct Objects;
+pub struct Objects;
 
+/// What was asked of an object, and what came of it.
 #[derive(Clone, Debug)]
-enum Operation {
+pub enum Operation {
+    /// With this value; the new version, or none if it was there.
     Create(i64, Option<ResourceVersion>),
+    /// The version and the value; none if it was not there.
     Get(Option<(ResourceVersion, i64)>),
+    /// From this version, to this value.
     Update(ResourceVersion, i64, Answer),
+    /// To this value; the new version, or none if it was not there.
     Patch(i64, Option<ResourceVersion>),
+    /// Of this version, or of any.
     Delete(Option<ResourceVersion>, Answer),
 }
 
+/// What came of it.
 #[derive(Clone, Debug)]
-enum Answer {
+pub enum Answer {
+    /// The version that the write made.
     Done(ResourceVersion),
+    /// It has another version.
     Conflict,
+    /// It was not there.
     NotFound,
 }
 

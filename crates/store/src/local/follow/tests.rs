@@ -3,7 +3,7 @@
 use std::sync::Condvar;
 use std::sync::atomic::AtomicUsize;
 
-use concert_model::{ObjectKey, Timestamp};
+use concert_model::{Object, ObjectKey, Timestamp};
 
 use super::*;
 use crate::backend::{
@@ -11,7 +11,7 @@ use crate::backend::{
 };
 use crate::chance::Chance;
 use crate::clock::SystemClock;
-use crate::contract::ItemKey;
+use crate::contract::{By, ItemKey, Store as _};
 use crate::local::Config;
 use crate::work::WorkRow;
 
@@ -163,4 +163,19 @@ async fn a_store_knows_for_how_long_it_hears_nothing() {
         door.set(Way::Open);
         until(|| store.cut_off_for().is_none()).await;
     }
+}
+
+#[tokio::test]
+async fn what_was_heard_is_told_without_asking_again() {
+    let door = Door::open();
+    let (writer, reader) = (store(&door), store(&door));
+    let kind = GroupKind::new("", "ConfigMap");
+    let object = Object::new(&kind.at_version("v1"), "default", "a");
+    writer.create(object, &By::actor("test")).await.unwrap();
+    reader.refresh().await.unwrap();
+    let (newest, looks) = (writer.newest().await.unwrap(), door.looks());
+    door.set(Way::Hangs);
+    assert_eq!(reader.heard(), newest);
+    assert_eq!(door.looks(), looks);
+    door.set(Way::Open);
 }

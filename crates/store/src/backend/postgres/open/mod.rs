@@ -92,6 +92,11 @@ async fn prepare(
     // One at a time; whoever comes second finds everything done.
     connection.rows("SELECT pg_advisory_xact_lock($1, $2)", &[&MIGRATING, &hash(&address.schema)]).await?;
     let version = version(connection, address, migrations.len() as i64).await?;
+    if version < migrations.len() as i64 {
+        // Whoever commits looks up which version it must know under this lock: nobody who is shut out by what
+        // follows may be between that look and its commit.
+        connection.rows("SELECT pg_advisory_xact_lock($1, $2)", &[&ORDER, &hash(&address.schema)]).await?;
+    }
     for (migration, next) in migrations.iter().zip(1_i64..) {
         if next <= version {
             continue;

@@ -116,3 +116,27 @@ fn whoever_comes_while_another_migrates_has_no_limit_before_it_waits() {
     let place = |what: &str| log.find(what).unwrap_or_else(|| panic!("{what} is not in\n{log}"));
     assert!(place("SET LOCAL lock_timeout TO 0") < place("pg_advisory_xact_lock"), "{log}");
 }
+
+#[test]
+fn a_migration_waits_for_the_commit_that_is_under_way() {
+    let Some(server) = Server::shared() else { return };
+    let url = server.fresh_url();
+    drop(connect(&url, MIGRATIONS).unwrap());
+    let schema = hash(&Address::parse(&url).unwrap().schema);
+    let lock = format!("SELECT pg_advisory_xact_lock({ORDER}, {schema})");
+    let waiting = format!(
+        "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted \
+         AND classid = {ORDER} AND objid = {}",
+        schema.cast_unsigned()
+    );
+    // As a writer has it from its look at the version that it must know until it has committed.
+    let commit = server.session("postgres", &lock).unwrap();
+    std::thread::scope(|scope| {
+        let opener = scope.spawn(|| connect(&url, &[MIGRATIONS, &[WIDER]].concat()).map(drop));
+        while server.sql("postgres", &waiting).unwrap().trim() == "0" {
+            assert!(!opener.is_finished(), "it does not wait");
+        }
+        drop(commit);
+        opener.join().unwrap().unwrap();
+    });
+}
