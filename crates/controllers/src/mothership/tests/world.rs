@@ -45,7 +45,7 @@ impl World {
 
     /// The same stores, with everything else made anew a moment ago: nothing of it has run yet.
     pub async fn restart_just_now(self) -> Self {
-        self.running.stop().await;
+        self.running.stop(false).await;
         assert!(self.tasks.stop(Duration::ZERO).await.is_empty());
         Self::begin(self.clock, self.inventory, self.store, self.target)
     }
