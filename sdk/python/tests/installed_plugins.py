@@ -166,7 +166,7 @@ class Recording(ActionPlugin):
     async def _answer(self, step: str) -> Any:
         self.calls.append(step)
         answer = self.answers.get(step, ActionResult(success=True, phase=ActionPhase.COMPLETED))
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 

@@ -135,7 +135,7 @@ def delays(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return asked
 
 
-@pytest.mark.parametrize("error", [RuntimeError("boom"), SystemExit(3)])
+@pytest.mark.parametrize("error", [RuntimeError("boom"), SystemExit(3), asyncio.CancelledError()])
 async def test_a_crash_is_started_again_and_stop_is_called_once(
     ctx: ReconcilerContext, worker: Worker, delays: list[int], error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
