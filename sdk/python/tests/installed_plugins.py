@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import time
 from typing import Any
 
@@ -114,6 +115,13 @@ class Nameless(Dns):
 class CannotBeMade(Dns):
     def __init__(self) -> None:
         raise RuntimeError("no licence")
+
+
+class Exits(Dns):
+    """Ends its process for want of a setting, as a program would."""
+
+    def __init__(self) -> None:
+        sys.exit(2)
 
 
 class Crashing(ReconcilerPlugin):

@@ -32,7 +32,8 @@ def reconcilers(find: Find = installed) -> list[tuple[EntryPoint, ReconcilerPlug
         try:
             plugin: ReconcilerPlugin = point.load()()
             name, _ = plugin.name, list(plugin.resource_types)
-        except Exception as error:
+        # One that calls sys.exit would end all others with the host, again after every restart.
+        except (Exception, SystemExit) as error:
             could_not_load("reconciler", point, error)
             continue
         warn_if_renamed(point, name)
@@ -40,8 +41,9 @@ def reconcilers(find: Find = installed) -> list[tuple[EntryPoint, ReconcilerPlug
     return found
 
 
-def could_not_load(what: str, point: EntryPoint, error: Exception) -> None:
-    logger.error("Could not load %s plugin %s: %s", what, point.name, error)
+def could_not_load(what: str, point: EntryPoint, error: BaseException) -> None:
+    reason = f"it called sys.exit({error.code})" if isinstance(error, SystemExit) else error
+    logger.error("Could not load %s plugin %s: %s", what, point.name, reason)
 
 
 def warn_if_renamed(point: EntryPoint, name: str) -> None:
@@ -63,7 +65,7 @@ def actions(registry: PluginRegistry, environ: Mapping[str, str], find: Find = i
             plugin = point.load()
             warn_if_renamed(point, plugin().name)
             classes.append(plugin)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             could_not_load("action", point, error)
     return [registry.register_action(cls) for cls in classes if not enabled or cls().name in enabled]
 

@@ -107,7 +107,9 @@ class Supervisor:
                 await running.plugin.stop()
         except TimeoutError:
             logger.warning("Reconciler plugin %s did not stop within %g s", name, STOP_SECONDS)
-        except Exception:
+        except (Exception, SystemExit, asyncio.CancelledError):
+            if is_cancelled():
+                raise
             logger.exception("Reconciler plugin %s failed to stop", name)
         _, pending = await asyncio.wait({running.task}, timeout=STOP_SECONDS)
         for task in pending:
