@@ -75,6 +75,19 @@ def test_the_same_name_again_replaces_with_a_warning(caplog: pytest.LogCaptureFi
     assert "registered twice" in caplog.text
 
 
+def test_of_two_installed_plugins_of_one_name_the_later_one_runs(caplog: pytest.LogCaptureFixture) -> None:
+    points = [point("dns", "Dns"), point("dns_record", "Dns"), point("other_dns", "OtherDns")]
+    found = discovery.reconcilers(lambda _: points)
+    assert [(it.name, plugin.name) for it, plugin in found] == [
+        ("dns_record", "dns_record"),
+        ("other_dns", "other_dns"),
+    ]
+    assert (
+        "Reconciler plugin dns_record is installed twice; that of entry point dns_record is used "
+        "(installed_plugins:Dns), not that of dns (installed_plugins:Dns)"
+    ) in caplog.text
+
+
 async def test_actions_are_configured_by_the_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     recording = installed_plugins.Recording
     monkeypatch.setattr(recording, "configs", [], raising=False)
