@@ -32,11 +32,19 @@ def test_a_type_has_one_owner(admin: Api, kind: Kind) -> None:
 
 
 def test_a_type_is_free_when_its_owner_is_gone(admin: Api, kind: Kind) -> None:
+    old = kind.ready()
     admin.expect(204, "DELETE", f"/workers/{kind.worker.name}")
     detail = f"No reconciler plugin registered for resource type '{kind.name}' and no action_plugin specified"
     admin.refused(400, detail, "POST", "/resources", kind.body())
     kind.worker = Worker(admin, [{"resource_type": kind.name}])
-    assert kind.create()["finalizers"] == [kind.worker.name]
+    assert kind.ready()["finalizers"] == [kind.worker.name]
+    kind.delete(old)
+    lent = kind.worker.one()
+    assert lent.id == old["id"]
+    lent.write(op="remove_finalizer", finalizer=kind.worker.name)
+    assert lent.write(op="get_finalizers")["finalizers"] == old["finalizers"]
+    lent.result(True, "Deleted")
+    admin.expect(404, "GET", f"/resources/{old['id']}")
 
 
 def test_a_worker_may_come_before_its_type(admin: Api) -> None:
