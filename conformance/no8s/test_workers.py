@@ -249,6 +249,24 @@ def test_an_administrator_may_write_while_nobody_works(admin: Api, kind: Kind) -
     assert admin.expect(200, "GET", f"/resources/{resource['id']}/outputs") == {"outputs": {"a": 1}}
 
 
+@pytest.mark.differs("knows no If-Match")
+def test_if_match_of_a_write_without_a_lease(admin: Api, kind: Kind) -> None:
+    path = f"/resources/{kind.ready()['id']}"
+    tag = admin.ask("GET", path).headers["etag"]
+    written = admin.ask("PUT", path + "/outputs", {"outputs": {"a": 1}}, headers={"If-Match": tag})
+    assert written.status_code == 200
+    current = admin.ask("GET", path).headers["etag"]
+    assert written.headers["etag"] == current != tag
+    detail = f"If-Match does not name the current state, which is {current}"
+    for what, body in (
+        ("/status", {"status": "failed"}),
+        ("/conditions/Synced", {"status": "True", "reason": "R"}),
+        ("/outputs", {"outputs": {"a": 2}}),
+    ):
+        admin.refused(412, detail, "PUT", path + what, body, headers={"If-Match": tag})
+    assert admin.ask("GET", path).headers["etag"] == current
+
+
 def test_a_change_while_a_worker_runs_gives_exactly_one_more_run(admin: Api, kind: Kind) -> None:
     created = kind.create()
     lent = kind.worker.one()

@@ -19,6 +19,7 @@ use super::super::{Door, Fleet, Parts};
 use crate::audit::Audit;
 use crate::auth::{Gate, Keys, User};
 use crate::inventory;
+use crate::rest::call::IfMatch;
 
 pub struct Stage {
     door: Door,
@@ -155,10 +156,14 @@ impl Stage {
     }
 
     pub async fn call(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
+        self.call_if(method, path, body, IfMatch::default()).await
+    }
+
+    pub async fn call_if(&self, method: &str, path: &str, body: Value, only: IfMatch<'_>) -> (u16, Value) {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let path: Vec<&str> = path.split('/').collect();
         assert!(Door::takes(&method, &path));
-        let answer = self.door.handle(&method, &path, &body, &self.user).await;
+        let answer = self.door.handle(&method, &path, &body, &self.user, only).await;
         let response = answer.unwrap_or_else(|error| error.response());
         let code = response.status().as_u16();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
