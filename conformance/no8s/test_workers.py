@@ -249,6 +249,20 @@ def test_an_administrator_may_write_while_nobody_works(admin: Api, kind: Kind) -
     assert admin.expect(200, "GET", f"/resources/{resource['id']}/outputs") == {"outputs": {"a": 1}}
 
 
+def test_what_cannot_be_meant_is_refused_and_not_passed_over(admin: Api, kind: Kind) -> None:
+    kind.create()
+    lent = kind.worker.one()
+    path = f"/workers/{kind.worker.name}/heartbeat"
+    for bad in ({"item": lent.item}, {"item": lent.item, "fence": "x"}):
+        admin.expect(422, "POST", path, {"host_id": kind.worker.host_id, "items": [bad]})
+    handles = [{"resource_type": unique_type(), "version": 1}]
+    admin.invalid(["body", "handles"], "POST", "/workers", {"name": unique("w"), "handles": handles, "host_id": "h"})
+    entry = admin.invalid(["query", "colour"], "POST", path + "?colour=red", {"host_id": "h", "items": []})
+    assert entry["type"] == "extra_forbidden"
+    admin.invalid(["query", "colour"], "POST", "/users/ldap-sync?colour=red")
+    lent.make_ready()
+
+
 @pytest.mark.differs("knows no If-Match")
 def test_if_match_of_a_write_without_a_lease(admin: Api, kind: Kind) -> None:
     path = f"/resources/{kind.ready()['id']}"

@@ -133,6 +133,7 @@ impl Annex for Door {
     }
 
     async fn answer(&self, call: &Call<'_>) -> Result<Response<Body>, Error> {
+        call.query(&[]).check()?;
         let only = IfMatch::of(&call.head.headers);
         self.handle(call.method(), call.path, &call.body()?, call.user, only).await
     }

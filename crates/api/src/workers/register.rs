@@ -186,6 +186,10 @@ fn handles(fields: &mut Fields<'_>) -> Vec<Value> {
                 return Vec::new();
             }
         };
+        if !matches!(handle["version"], Value::Null | Value::String(_)) {
+            fields.refuse("handles", "the version of each must be a text");
+            return Vec::new();
+        }
         let mut stored = stored;
         if let Some(version) = text("version") {
             stored["version"] = json!(version);

@@ -169,6 +169,22 @@ async fn heartbeats_tell_what_is_lost() {
         stage.call("POST", "workers/dns_record/heartbeat", json!({"host_id": "h", "items": items})).await;
     assert_eq!((&answer["items"][0]["item"], &answer["lost"][0]["item"]), (&json!("7"), &json!("8")));
     assert!(answer["items"][0]["expires_at"].is_string());
+    for bad in [json!({"item": "7"}), json!({"item": "7", "fence": "1"}), json!({"fence": 1}), json!("7")] {
+        let body = json!({"host_id": "h", "items": [{"item": "7", "fence": fence}, bad]});
+        let (code, said) = stage.call("POST", "workers/dns_record/heartbeat", body).await;
+        assert_eq!(code, 422, "{bad}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_is_no_text_is_refused() {
+    let stage = Stage::new().await;
+    for version in [json!(1), json!(["v1"]), json!(true)] {
+        let handles = json!([{"resource_type": "DnsRecord", "version": version}]);
+        let (code, said) = stage.call("POST", "workers", register("one", handles)).await;
+        assert_eq!(code, 422, "{said}");
+        assert_eq!(said["detail"][0]["loc"], json!(["body", "handles"]));
+    }
 }
 
 #[tokio::test]
