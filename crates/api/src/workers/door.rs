@@ -18,7 +18,7 @@ use crate::kube::answer::{text, whole};
 use crate::rest::call::IfMatch;
 use crate::rest::error::NOT_PERMITTED;
 use crate::rest::index::Index;
-use crate::rest::{Annex, Call, Error};
+use crate::rest::{Annex, Call, Error, Ids};
 
 /// How a resource is shown.
 pub type Show = Arc<dyn Fn(&Object) -> Value + Send + Sync>;
@@ -45,6 +45,8 @@ pub struct Parts {
     pub show: Show,
     /// What waits for hosts.
     pub waiting: Waiting,
+    /// Which numbers there are.
+    pub ids: Ids,
     /// The inventory that component reconcilers work with.
     pub fleet: Fleet,
 }

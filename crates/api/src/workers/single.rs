@@ -70,11 +70,7 @@ impl Inner {
 
     /// The resource with this number.
     pub async fn find(&self, id: u64) -> Result<Option<Encoded>, Error> {
-        let store = &self.parts.store;
-        Ok(match self.index.known(store, id).await? {
-            Some(object) => Some(object),
-            None => self.index.search(store, id).await?,
-        })
+        Ok(self.index.find(&self.parts.store, &self.parts.ids, id).await?)
     }
 
     async fn permit_update(&self, user: &User, key: &ObjectKey) -> Result<(), Error> {

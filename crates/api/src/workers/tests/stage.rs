@@ -20,10 +20,12 @@ use crate::audit::Audit;
 use crate::auth::{Gate, Keys, User};
 use crate::inventory;
 use crate::rest::call::IfMatch;
+use crate::rest::ids::{self, Ids};
 
 pub struct Stage {
     door: Door,
     store: Local,
+    ids: Ids,
     user: User,
     plain: Arc<Plain>,
     _engine: Engine,
@@ -140,6 +142,7 @@ impl Stage {
             audit: Audit::off(),
         });
         let minter = inventory.minter("http://127.0.0.1");
+        let ids = Ids::new(store.clone());
         let door = Door::new(Parts {
             gate: gate(&store, &clock),
             store: store.clone(),
@@ -149,10 +152,11 @@ impl Stage {
             rules: Rules::default(),
             show: Arc::new(|object| json!({"id": Resource(object).id(), "name": object.name()})),
             waiting,
+            ids: ids.clone(),
             fleet: Fleet { inventory: Arc::new(store.clone()), minting: Arc::new(minter) },
         });
         let user = User::known("somebody", []);
-        Self { door, store, user, plain, _engine: engine }
+        Self { door, store, ids, user, plain, _engine: engine }
     }
 
     pub async fn call(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
@@ -171,6 +175,9 @@ impl Stage {
     }
 
     pub async fn create(&self, id: u64) {
+        while !self.ids.is_given(ids::RESOURCES, id).await.unwrap() {
+            self.ids.draw(ids::RESOURCES).await.unwrap();
+        }
         let object = json!({"apiVersion": "no8s.concert.dev/v1", "kind": "DnsRecord",
             "metadata": {"name": format!("r{id}"), "labels": {names::ID: id.to_string()},
                 "finalizers": ["dns_record"]},
