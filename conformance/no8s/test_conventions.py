@@ -210,6 +210,8 @@ def test_the_description_is_open_and_lists_the_routes(nobody: Api) -> None:
 
 
 @pytest.mark.differs("passes them over")
-@pytest.mark.parametrize("path", ["/resources", "/resource-types", "/resource-types/1", "/users", "/custom-roles"])
+@pytest.mark.parametrize(
+    "path", ["/resources", "/resource-types", "/resource-types/1", "/users", "/custom-roles", "/workers"]
+)
 def test_a_parameter_that_is_not_known_is_refused(admin: Api, path: str) -> None:
     assert admin.invalid(["query", "colour"], "GET", path + "?colour=red")["type"] == "extra_forbidden"

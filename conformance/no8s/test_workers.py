@@ -32,11 +32,19 @@ def test_a_type_has_one_owner(admin: Api, kind: Kind) -> None:
 
 
 def test_a_type_is_free_when_its_owner_is_gone(admin: Api, kind: Kind) -> None:
+    old = kind.ready()
     admin.expect(204, "DELETE", f"/workers/{kind.worker.name}")
     detail = f"No reconciler plugin registered for resource type '{kind.name}' and no action_plugin specified"
     admin.refused(400, detail, "POST", "/resources", kind.body())
     kind.worker = Worker(admin, [{"resource_type": kind.name}])
-    assert kind.create()["finalizers"] == [kind.worker.name]
+    assert kind.ready()["finalizers"] == [kind.worker.name]
+    kind.delete(old)
+    lent = kind.worker.one()
+    assert lent.id == old["id"]
+    lent.write(op="remove_finalizer", finalizer=kind.worker.name)
+    assert lent.write(op="get_finalizers")["finalizers"] == old["finalizers"]
+    lent.result(True, "Deleted")
+    admin.expect(404, "GET", f"/resources/{old['id']}")
 
 
 def test_a_worker_may_come_before_its_type(admin: Api) -> None:
@@ -239,6 +247,38 @@ def test_an_administrator_may_write_while_nobody_works(admin: Api, kind: Kind) -
     resource = kind.ready()
     admin.expect(200, "PUT", f"/resources/{resource['id']}/outputs", {"outputs": {"a": 1}})
     assert admin.expect(200, "GET", f"/resources/{resource['id']}/outputs") == {"outputs": {"a": 1}}
+
+
+def test_what_cannot_be_meant_is_refused_and_not_passed_over(admin: Api, kind: Kind) -> None:
+    kind.create()
+    lent = kind.worker.one()
+    path = f"/workers/{kind.worker.name}/heartbeat"
+    for bad in ({"item": lent.item}, {"item": lent.item, "fence": "x"}):
+        admin.expect(422, "POST", path, {"host_id": kind.worker.host_id, "items": [bad]})
+    handles = [{"resource_type": unique_type(), "version": 1}]
+    admin.invalid(["body", "handles"], "POST", "/workers", {"name": unique("w"), "handles": handles, "host_id": "h"})
+    entry = admin.invalid(["query", "colour"], "POST", path + "?colour=red", {"host_id": "h", "items": []})
+    assert entry["type"] == "extra_forbidden"
+    admin.invalid(["query", "colour"], "POST", "/users/ldap-sync?colour=red")
+    lent.make_ready()
+
+
+@pytest.mark.differs("knows no If-Match")
+def test_if_match_of_a_write_without_a_lease(admin: Api, kind: Kind) -> None:
+    path = f"/resources/{kind.ready()['id']}"
+    tag = admin.ask("GET", path).headers["etag"]
+    written = admin.ask("PUT", path + "/outputs", {"outputs": {"a": 1}}, headers={"If-Match": tag})
+    assert written.status_code == 200
+    current = admin.ask("GET", path).headers["etag"]
+    assert written.headers["etag"] == current != tag
+    detail = f"If-Match does not name the current state, which is {current}"
+    for what, body in (
+        ("/status", {"status": "failed"}),
+        ("/conditions/Synced", {"status": "True", "reason": "R"}),
+        ("/outputs", {"outputs": {"a": 2}}),
+    ):
+        admin.refused(412, detail, "PUT", path + what, body, headers={"If-Match": tag})
+    assert admin.ask("GET", path).headers["etag"] == current
 
 
 def test_a_change_while_a_worker_runs_gives_exactly_one_more_run(admin: Api, kind: Kind) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 import time
 from typing import Any
 
@@ -116,6 +117,13 @@ class CannotBeMade(Dns):
         raise RuntimeError("no licence")
 
 
+class Exits(Dns):
+    """Ends its process for want of a setting, as a program would."""
+
+    def __init__(self) -> None:
+        sys.exit(2)
+
+
 class Crashing(ReconcilerPlugin):
     """Crashes as often as told, then waits."""
 
@@ -166,7 +174,7 @@ class Recording(ActionPlugin):
     async def _answer(self, step: str) -> Any:
         self.calls.append(step)
         answer = self.answers.get(step, ActionResult(success=True, phase=ActionPhase.COMPLETED))
-        if isinstance(answer, Exception):
+        if isinstance(answer, BaseException):
             raise answer
         return answer
 

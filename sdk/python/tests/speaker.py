@@ -57,6 +57,8 @@ class Speaker:
         self.refusals: dict[str, int] = {}
         self.answers: dict[str, dict[str, Any]] = {}
         self.answers_to_lose = 0
+        # What the next heartbeats are answered with, in place of an answer.
+        self.garbage: list[str] = []
         self.claims_to_lose = 0
         self.claimed: dict[str, list[dict[str, Any]]] = {}
         self.marks: list[tuple[int, float]] = []
@@ -157,6 +159,8 @@ class Speaker:
         return {"item": item, "object": it, "lease": lease, "attempt": 1, "reasons": []}
 
     async def _heartbeat(self, request: web.Request) -> web.Response:
+        if self.garbage:
+            return web.Response(text=self.garbage.pop(0), content_type="text/html")
         if not self.is_known:
             return self._unknown()
         items = (await request.json())["items"]

@@ -71,6 +71,9 @@ async def test_changes_at_a_scheduled_look_are_drift(
         ({"prepare": RuntimeError("no disk")}, "prepare: no disk", ["prepare"]),
         ({"plan": ActionResult(error_message="bad plan")}, "bad plan", ["prepare", "plan", "cleanup"]),
         ({"plan": RuntimeError("boom")}, "boom", ["prepare", "plan", "cleanup"]),
+        ({"prepare": asyncio.CancelledError()}, "prepare: CancelledError", ["prepare"]),
+        ({"plan": asyncio.CancelledError()}, "CancelledError", ["prepare", "plan", "cleanup"]),
+        ({"plan": SystemExit(3)}, "3", ["prepare", "plan", "cleanup"]),
         ({"plan": None}, "plan of action plugin 'recording' returned None", ["prepare", "plan", "cleanup"]),
         (
             {"plan": CHANGES, "apply": None},
@@ -80,6 +83,11 @@ async def test_changes_at_a_scheduled_look_are_drift(
         (
             {"plan": CHANGES, "apply": ActionResult(), "cleanup": RuntimeError("x")},
             "action plugin recording failed without saying why",
+            ["prepare", "plan", "apply", "cleanup"],
+        ),
+        (
+            {"plan": CHANGES, "apply": ActionResult(error_message="no"), "cleanup": asyncio.CancelledError()},
+            "no",
             ["prepare", "plan", "apply", "cleanup"],
         ),
     ],

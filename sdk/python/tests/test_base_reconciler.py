@@ -87,12 +87,22 @@ async def exits(resource: dict[str, Any], ctx: ReconcilerContext) -> ReconcileRe
     sys.exit(3)
 
 
+async def lets_a_cancellation_out(resource: dict[str, Any], ctx: ReconcilerContext) -> ReconcileResult:
+    raise asyncio.CancelledError
+
+
 async def nothing(resource: dict[str, Any], ctx: ReconcilerContext) -> None:
     return None
 
 
 @pytest.mark.parametrize(
-    ("body", "success", "message"), [(raises, False, "'domain'"), (exits, False, "3"), (nothing, None, "")]
+    ("body", "success", "message"),
+    [
+        (raises, False, "'domain'"),
+        (exits, False, "3"),
+        (lets_a_cancellation_out, False, "CancelledError"),
+        (nothing, None, ""),
+    ],
 )
 async def test_every_ending_is_recorded(
     ctx: ReconcilerContext, speaker: Speaker, until: Any, body: Body, success: bool | None, message: str

@@ -238,6 +238,17 @@ async def test_a_write_gives_up_when_its_lease_has_run_out(
         await ctx.update_status(1, "ready")
 
 
+async def test_an_answer_that_is_none_does_not_end_the_renewals(
+    ctx: ReconcilerContext, speaker: Speaker, worker: Worker, caplog: pytest.LogCaptureFixture, until: Any
+) -> None:
+    await claimed(ctx, speaker, 1)
+    expires = worker.leases.held[1].expires
+    speaker.garbage = ["<html>", "null", '{"lost": [{}]}']
+    await until(lambda: worker.leases.held[1].expires > expires)
+    assert speaker.garbage == []
+    assert caplog.text.count("Worker dns_record could not renew its leases") == 3
+
+
 async def test_a_lease_that_cannot_be_renewed_is_given_up(
     ctx: ReconcilerContext, speaker: Speaker, worker: Worker, until: Any
 ) -> None:

@@ -32,11 +32,20 @@ def point(name: str, what: str, group: str = "no8s.reconcilers") -> EntryPoint:
 
 
 def test_what_cannot_be_loaded_is_said_and_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    points = [point("dns_record", "Dns"), point("gone", "Absent"), point("licensed", "CannotBeMade")]
+    points = [
+        point("dns_record", "Dns"),
+        point("exits", "Exits"),
+        point("gone", "Absent"),
+        point("licensed", "CannotBeMade"),
+    ]
     found = discovery.reconcilers(lambda _: points)
     assert [plugin.name for _, plugin in found] == ["dns_record"]
     assert "Could not load reconciler plugin gone: module 'installed_plugins' has no attribute 'Absent'" in caplog.text
     assert "Could not load reconciler plugin licensed: no licence" in caplog.text
+    assert "Could not load reconciler plugin exits: it called sys.exit(2)" in caplog.text
+    registered = discovery.actions(PluginRegistry({}), {}, lambda _: [point("exits", "Exits", "no8s.actions")])
+    assert registered == ["github_actions", "http_api"]
+    assert "Could not load action plugin exits: it called sys.exit(2)" in caplog.text
 
 
 def test_a_key_that_differs_from_the_name_is_warned_about(caplog: pytest.LogCaptureFixture) -> None:
@@ -66,6 +75,19 @@ def test_the_same_name_again_replaces_with_a_warning(caplog: pytest.LogCaptureFi
     assert "registered twice" in caplog.text
 
 
+def test_of_two_installed_plugins_of_one_name_the_later_one_runs(caplog: pytest.LogCaptureFixture) -> None:
+    points = [point("dns", "Dns"), point("dns_record", "Dns"), point("other_dns", "OtherDns")]
+    found = discovery.reconcilers(lambda _: points)
+    assert [(it.name, plugin.name) for it, plugin in found] == [
+        ("dns_record", "dns_record"),
+        ("other_dns", "other_dns"),
+    ]
+    assert (
+        "Reconciler plugin dns_record is installed twice; that of entry point dns_record is used "
+        "(installed_plugins:Dns), not that of dns (installed_plugins:Dns)"
+    ) in caplog.text
+
+
 async def test_actions_are_configured_by_the_host_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     recording = installed_plugins.Recording
     monkeypatch.setattr(recording, "configs", [], raising=False)
@@ -81,6 +103,17 @@ async def test_actions_are_configured_by_the_host_alone(monkeypatch: pytest.Monk
         ValueError, match=r"Unknown action plugin: x\. Available plugins: github_actions, http_api, rec"
     ):
         await registry.get_action_plugin("x")
+
+
+async def test_an_action_that_exits_when_it_is_made_ready_fails_for_who_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def exits(self: Any, config: dict[str, Any]) -> None:
+        sys.exit(2)
+
+    monkeypatch.setattr(installed_plugins.Recording, "initialize", exits)
+    registry = PluginRegistry({})
+    registry.register_action(installed_plugins.Recording)
+    with pytest.raises(RuntimeError, match=r"it called sys\.exit\(2\)"):
+        await registry.get_action_plugin("recording")
 
 
 def test_a_bad_plugin_configs_is_ignored_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
@@ -135,7 +168,7 @@ def delays(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return asked
 
 
-@pytest.mark.parametrize("error", [RuntimeError("boom"), SystemExit(3)])
+@pytest.mark.parametrize("error", [RuntimeError("boom"), SystemExit(3), asyncio.CancelledError()])
 async def test_a_crash_is_started_again_and_stop_is_called_once(
     ctx: ReconcilerContext, worker: Worker, delays: list[int], error: BaseException, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -221,6 +254,25 @@ async def test_what_does_not_end_is_cancelled(
     await asyncio.wait_for(it.stop(), 5)
     assert "did not stop within 0.05 s" in caplog.text
     assert "still runs and is cancelled" in caplog.text
+
+
+@pytest.mark.parametrize("error", [RuntimeError("boom"), SystemExit(3), asyncio.CancelledError()])
+async def test_a_stop_that_fails_ends_nothing_else(
+    ctx: ReconcilerContext, worker: Worker, error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Unstoppable(Crashing):
+        async def stop(self) -> None:
+            raise error
+
+    caplog.set_level(logging.INFO)
+    it = Supervisor(ctx.shutdown_event)
+    plugin = Unstoppable()
+    await it.start(plugin, ctx, worker)
+    await asyncio.wait_for(plugin.is_waiting.wait(), 10)
+    ctx.shutdown_event.set()
+    await it.stop()
+    assert "Reconciler plugin crashing failed to stop" in caplog.text
+    assert "Stopped reconciler plugin: crashing" in caplog.text
 
 
 ALIASES = """

@@ -7,7 +7,7 @@ use concert_model::GroupKind;
 use concert_store::{By, Clock, Local};
 use http::header::{ETAG, HeaderValue, IF_MATCH};
 use http::request::Parts as Head;
-use http::{Method, Response, StatusCode};
+use http::{HeaderMap, Method, Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::door::Inner;
@@ -149,8 +149,32 @@ impl<'a> Call<'a> {
     /// # Errors
     /// 412 if it does not.
     pub fn check_match(&self, version: &str) -> Result<(), Error> {
-        let Some(header) = self.head.headers.get(IF_MATCH) else { return Ok(()) };
-        let header = header.to_str().unwrap_or_default();
+        IfMatch::of(&self.head.headers).check(version)
+    }
+
+    /// True if the caller named the state that may be changed.
+    pub fn has_match(&self) -> bool {
+        self.head.headers.contains_key(IF_MATCH)
+    }
+}
+
+/// Which states of a thing may be changed: those that `If-Match` names, or any.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IfMatch<'a>(pub(crate) Option<&'a str>);
+
+impl<'a> IfMatch<'a> {
+    /// What these headers say.
+    pub fn of(headers: &'a HeaderMap) -> Self {
+        // What is no text names no state.
+        Self(headers.get(IF_MATCH).map(|it| it.to_str().unwrap_or_default()))
+    }
+
+    /// Whether a state with this version may be changed.
+    ///
+    /// # Errors
+    /// 412 if it may not.
+    pub fn check(self, version: &str) -> Result<(), Error> {
+        let Some(header) = self.0 else { return Ok(()) };
         let is_meant = header
             .split(',')
             .map(str::trim)
@@ -160,11 +184,6 @@ impl<'a> Call<'a> {
         }
         let detail = format!("If-Match does not name the current state, which is \"{version}\"");
         Err(Error::new(StatusCode::PRECONDITION_FAILED, detail))
-    }
-
-    /// True if the caller named the state that may be changed.
-    pub fn has_match(&self) -> bool {
-        self.head.headers.contains_key(IF_MATCH)
     }
 }
 

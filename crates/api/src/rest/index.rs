@@ -3,7 +3,7 @@
 //! In memory, filled by whoever creates and by whoever asks. It only says where to look: what is found
 //! there must carry the number, and a number that is not found is looked for among all resources.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{PoisonError, RwLock};
 
 use concert_model::no8s::{is_ours, names};
@@ -12,7 +12,7 @@ use concert_store::{Error, Local, PageRequest, Query, Store};
 
 use super::ids::{self, Ids};
 
-/// Numbers kept: 64 bytes each, so this is some megabytes; beyond it the map starts anew.
+/// Numbers kept: 64 bytes each, so this is some megabytes. The first that was noted makes room.
 const KNOWN_MAX: usize = 100_000;
 /// Objects that a search reads at a time.
 const PAGE: usize = 1_000;
@@ -20,7 +20,28 @@ const PAGE: usize = 1_000;
 /// Where resources are, by number.
 #[derive(Default)]
 pub struct Index {
-    known: RwLock<HashMap<u64, ObjectKey>>,
+    known: RwLock<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    keys: HashMap<u64, ObjectKey>,
+    /// In which order they came, also of some that were forgotten since.
+    order: VecDeque<u64>,
+}
+
+impl Known {
+    fn note(&mut self, id: u64, key: ObjectKey, most: usize) {
+        if self.keys.insert(id, key).is_some() {
+            return;
+        }
+        self.order.push_back(id);
+        if self.order.len() > most
+            && let Some(first) = self.order.pop_front()
+        {
+            self.keys.remove(&first);
+        }
+    }
 }
 
 impl Index {
@@ -28,16 +49,13 @@ impl Index {
     pub fn note(&self, object: &Encoded) {
         let Some(id) = id_of(object) else { return };
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KNOWN_MAX {
-            known.clear();
-        }
-        known.insert(id, object.key().clone());
+        known.note(id, object.key().clone(), KNOWN_MAX);
     }
 
     /// Forgets an object that is gone.
     pub fn forget(&self, object: &Encoded) {
         if let Some(id) = id_of(object) {
-            self.known.write().unwrap_or_else(PoisonError::into_inner).remove(&id);
+            self.known.write().unwrap_or_else(PoisonError::into_inner).keys.remove(&id);
         }
     }
 
@@ -60,8 +78,8 @@ impl Index {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn known(&self, store: &Local, id: u64) -> Result<Option<Encoded>, Error> {
-        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+    async fn known(&self, store: &Local, id: u64) -> Result<Option<Encoded>, Error> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner).keys.get(&id).cloned();
         let Some(key) = known else { return Ok(None) };
         match store.get(&key).await {
             Ok(object) => Ok(Some(object).filter(|it| id_of(it) == Some(id))),
@@ -75,7 +93,7 @@ impl Index {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn search(&self, store: &Local, id: u64) -> Result<Option<Encoded>, Error> {
+    async fn search(&self, store: &Local, id: u64) -> Result<Option<Encoded>, Error> {
         let mut found = None;
         for kind in kinds(store) {
             let mut page = PageRequest { limit: Some(PAGE), token: None };
@@ -99,6 +117,10 @@ impl Index {
             if found.is_some() {
                 break;
             }
+        }
+        // Others may have taken its place, where there are more than can be kept.
+        if let Some(object) = &found {
+            self.note(object);
         }
         Ok(found)
     }
@@ -162,6 +184,21 @@ mod tests {
         let index = Index::default();
         let found = index.find(&world.store, &ids, 2).await.unwrap().unwrap();
         assert_eq!(&*found.key().name, "r2");
-        assert_eq!(index.known.read().unwrap().len(), 3);
+        assert_eq!(index.known.read().unwrap().keys.len(), 3);
+    }
+
+    #[test]
+    fn the_first_that_was_noted_makes_room() {
+        let mut known = Known::default();
+        let key = |id: u64| ObjectKey::cluster(GroupKind::new("no8s.concert.dev", "A"), format!("r{id}"));
+        for id in [1, 2, 1, 3, 4] {
+            known.note(id, key(id), 3);
+        }
+        let mut left: Vec<u64> = known.keys.keys().copied().collect();
+        left.sort_unstable();
+        assert_eq!((left, known.order.len()), (vec![2, 3, 4], 3));
+        known.keys.remove(&3);
+        known.note(3, key(3), 3);
+        assert!(known.keys.len() <= 3 && known.order.len() == 3, "{:?}", known.order);
     }
 }

@@ -146,7 +146,8 @@ fn schemas() -> Value {
     put("Finalizers", object(0, "add:texts remove:texts"));
     put("Plugin", object(2, "name:string version:string"));
     put("Reconciler", object(3, "name:string version:string resource_types:texts"));
-    for (name, schema) in resource_schemas().into_iter().chain(account_schemas()) {
+    let others = account_schemas().into_iter().chain(webhook_schemas()).chain(worker_schemas());
+    for (name, schema) in resource_schemas().into_iter().chain(others).chain(node_schemas()) {
         put(name, schema);
     }
     Value::Object(all)
@@ -199,7 +200,112 @@ fn resource_schemas() -> Vec<(&'static str, Value)> {
             "ResourceTypeUpdate",
             object(0, "schema:object? description:string? status:string? metadata:object?"),
         ),
+        ("OutputsWrite", object(1, "outputs:object fence:integer?")),
+        (
+            "StatusWrite",
+            object(1, "status:string message:string? observed_generation:integer? fence:integer?"),
+        ),
+        (
+            "ConditionWrite",
+            object(
+                1,
+                "status:string reason:string? message:string? observed_generation:integer? fence:integer?",
+            ),
+        ),
     ]
+}
+
+fn webhook_schemas() -> Vec<(&'static str, Value)> {
+    let webhook = object(
+        12,
+        "id:integer name:string resource_type_name:string? resource_type_version:string? \
+         webhook_url:string webhook_type:string operations:texts timeout_seconds:integer \
+         failure_policy:string ordering:integer created_at:time? updated_at:time?",
+    );
+    let create = object(
+        4,
+        "name:string webhook_url:string webhook_type:string operations:texts \
+         resource_type_name:string? resource_type_version:string? timeout_seconds:integer? \
+         failure_policy:string? ordering:integer?",
+    );
+    let update = object(
+        0,
+        "name:string? webhook_url:string? webhook_type:string? operations:texts \
+         resource_type_name:string? resource_type_version:string? timeout_seconds:integer? \
+         failure_policy:string? ordering:integer?",
+    );
+    vec![("Webhook", webhook), ("WebhookCreate", create), ("WebhookUpdate", update)]
+}
+
+/// What resources and entries of a fleet have in common is named; the rest is in the reference of workers.
+fn worker_schemas() -> Vec<(&'static str, Value)> {
+    let worker = object(
+        6,
+        "name:string handles:[WorkerHandle] status:string hosts:[WorkerHost] running:integer \
+         waiting:integer concurrency:integer? resync_seconds:integer? lease_seconds:integer? \
+         deadline_seconds:integer? watches:[Any] cluster_events:[Any]",
+    );
+    let create = object(
+        2,
+        "name:string handles:[WorkerHandle] host_id:string? concurrency:integer? \
+         resync_seconds:integer? lease_seconds:integer? deadline_seconds:integer? version:string? \
+         watches:[Any] cluster_events:[Any] grants:object?",
+    );
+    let claim = object(
+        0,
+        "limit:integer? wait_seconds:number? host_id:string? resource_types:texts claim_id:string?",
+    );
+    let write = object(
+        3,
+        "item:string fence:integer op:string status:string? message:string? \
+         observed_generation:integer? type:string? reason:string? outputs:object? finalizer:string? \
+         success:boolean? requeue_after:number? duration_seconds:number? trigger_reason:string? \
+         drift_detected:boolean? plan_output:string? apply_output:string? phase:string? \
+         resources_created:integer? resources_updated:integer? resources_deleted:integer?",
+    );
+    let result = object(
+        3,
+        "item:string fence:integer outcome:string status:string? message:string? \
+         observed_generation:integer? observed_revision:integer? error_class:string? \
+         retry_after:number? outputs:object? conditions:[Any] waits_for:[Any]",
+    );
+    let mut answer = object(1, "status:integer finalizers:texts deleted:boolean");
+    // A sentence, or a list of what is wrong.
+    answer["properties"]["detail"] = json!({});
+    vec![
+        ("Worker", worker),
+        ("WorkerCreate", create),
+        ("WorkerHandle", object(0, "resource_type:string? version:string? action:string? kind:string?")),
+        ("WorkerHost", object(4, "host_id:string last_seen:time leases:integer status:string")),
+        ("WorkerClaim", claim),
+        ("WorkerItems", object(1, "items:[WorkerItem]")),
+        (
+            "WorkerItem",
+            object(5, "item:string object:Any lease:WorkerToken attempt:integer reasons:texts inventory:Any"),
+        ),
+        ("WorkerToken", object(3, "token:string fence:integer expires_at:time")),
+        ("WorkerHeartbeat", object(0, "host_id:string? items:[WorkerLease]")),
+        ("WorkerLease", object(2, "item:string fence:integer expires_at:time reason:string")),
+        ("WorkerLeases", object(2, "items:[WorkerLease] lost:[WorkerLease]")),
+        ("WorkerWrites", object(1, "writes:[WorkerWrite]")),
+        ("WorkerWrite", write),
+        ("WorkerResults", object(1, "results:[WorkerResult]")),
+        ("WorkerResult", result),
+        ("WorkerAnswers", object(1, "results:[WorkerAnswer]")),
+        ("WorkerAnswer", answer),
+    ]
+}
+
+fn node_schemas() -> Vec<(&'static str, Value)> {
+    let node = object(
+        8,
+        "node_id:string hostname:string pid:integer? status:string role:string age:string? \
+         first_seen:time? last_heartbeat:time? is_leaving:boolean shares:integer shares_max:integer \
+         address:string version:string",
+    );
+    let nodes =
+        object(4, "this_instance_id:string this_instance_is_leader:boolean leader_lock:object? nodes:[Node]");
+    vec![("Node", node), ("Nodes", nodes)]
 }
 
 fn account_schemas() -> Vec<(&'static str, Value)> {
@@ -279,6 +385,14 @@ mod tests {
         references(document, &mut found);
         for reference in found {
             assert!(document.pointer(&reference[1..]).is_some(), "{reference}");
+        }
+    }
+
+    #[test]
+    fn what_is_sent_and_answered_is_described() {
+        // There is no directory, so nothing is answered there.
+        for route in ROUTES.iter().filter(|it| !it.path.ends_with("/ldap-sync")) {
+            assert!(!route.body.contains("Any") && !route.answer.1.contains("Any"), "{}", route.path);
         }
     }
 

@@ -9,6 +9,7 @@ use concert_model::time;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
+use super::batch::under;
 use super::door::{Inner, answer};
 use super::entry;
 use crate::auth::User;
@@ -67,9 +68,9 @@ impl Inner {
             fields.refuse("items", "too many items for one heartbeat");
         }
         fields.check()?;
+        // One that is passed over would look as if it was renewed.
+        let items = list.iter().map(under).collect::<Result<Vec<_>, _>>()?;
         self.worker(worker).await?;
-        let items: Vec<(Arc<str>, u64)> =
-            list.iter().filter_map(|it| Some((item(it)?, it["fence"].as_u64()?))).collect();
         let answers = self.parts.board.heartbeat(worker, &host, &items);
         let (mut kept, mut lost) = (Vec::new(), Vec::new());
         for ((item, fence), answer) in items.iter().zip(answers) {

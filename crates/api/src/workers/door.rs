@@ -15,9 +15,10 @@ use crate::auth::{Access, Gate, User};
 use crate::inventory::Minting;
 use crate::kube::Body;
 use crate::kube::answer::{text, whole};
+use crate::rest::call::IfMatch;
 use crate::rest::error::NOT_PERMITTED;
 use crate::rest::index::Index;
-use crate::rest::{Annex, Call, Error};
+use crate::rest::{Annex, Call, Error, Ids};
 
 /// How a resource is shown.
 pub type Show = Arc<dyn Fn(&Object) -> Value + Send + Sync>;
@@ -44,6 +45,8 @@ pub struct Parts {
     pub show: Show,
     /// What waits for hosts.
     pub waiting: Waiting,
+    /// Which numbers there are.
+    pub ids: Ids,
     /// The inventory that component reconcilers work with.
     pub fleet: Fleet,
 }
@@ -86,7 +89,8 @@ impl Door {
         }
     }
 
-    /// Answers one request of somebody who is known. `path` is what is behind `/api/v1`.
+    /// Answers one request of somebody who is known. `path` is what is behind `/api/v1`, `only` which states
+    /// of a resource may be written without a lease.
     ///
     /// # Errors
     /// What is wrong with the request.
@@ -96,6 +100,7 @@ impl Door {
         path: &[&str],
         body: &Value,
         user: &User,
+        only: IfMatch<'_>,
     ) -> Result<Response<Body>, Error> {
         let it = &*self.0;
         match (method.as_str(), path) {
@@ -108,10 +113,10 @@ impl Door {
             ("POST", ["workers", name, "writes"]) => it.writes(user, name, body).await,
             ("POST", ["workers", name, "results"]) => it.results(user, name, body).await,
             ("PUT", ["resources", id, part @ ("status" | "outputs")]) => {
-                it.single(user, id, part, "", body).await
+                it.single(user, id, part, "", body, only).await
             }
             ("PUT", ["resources", id, "conditions", kind]) => {
-                it.single(user, id, "conditions", kind, body).await
+                it.single(user, id, "conditions", kind, body, only).await
             }
             (_, ["workers"]) => Err(Error::method_not_allowed("GET, POST")),
             (_, ["workers", _]) => Err(Error::method_not_allowed("GET, DELETE")),
@@ -130,7 +135,9 @@ impl Annex for Door {
     }
 
     async fn answer(&self, call: &Call<'_>) -> Result<Response<Body>, Error> {
-        self.handle(call.method(), call.path, &call.body()?, call.user).await
+        call.query(&[]).check()?;
+        let only = IfMatch::of(&call.head.headers);
+        self.handle(call.method(), call.path, &call.body()?, call.user, only).await
     }
 }
 

@@ -10,6 +10,7 @@ use super::door::{Inner, stale};
 use super::op::Op;
 use crate::auth::User;
 use crate::rest::Error;
+use crate::rest::call::IfMatch;
 
 /// Tries over what others write: they do so seldom.
 const WRITES_MAX: usize = 16;
@@ -67,7 +68,7 @@ impl Inner {
                     Op::Status(report) => Some(report.phase),
                     _ => None,
                 };
-                self.write_status(&leased.key, &ground, &op).await?;
+                self.write_status(&leased.key, &ground, &op, IfMatch::default()).await?;
                 if let Some(phase) = said {
                     board.note(worker, item, fence, phase.as_str()).map_err(|it| stale(&it))?;
                 }
@@ -87,14 +88,23 @@ impl Inner {
         }
     }
 
-    /// Writes a status over whatever others write meanwhile.
-    pub async fn write_status(&self, key: &ObjectKey, ground: &Ground, op: &Op) -> Result<Object, Error> {
+    /// Writes a status over whatever others write meanwhile, as far as `only` lets it.
+    pub async fn write_status(
+        &self,
+        key: &ObjectKey,
+        ground: &Ground,
+        op: &Op,
+        only: IfMatch<'_>,
+    ) -> Result<Object, Error> {
         let draw = self.parts.chance.fraction();
         let mut known = ground.retries;
         for _ in 0..WRITES_MAX {
             let Some(mut object) = self.read(key, ground).await? else {
                 return Err(Error::not_found("Resource not found"));
             };
+            if let Some(version) = object.resource_version() {
+                only.check(&version.0)?;
+            }
             let claimed = ground.claimed.unwrap_or(object.generation());
             // Who loses to another who says the same has not failed once more.
             let retries = *known.get_or_insert_with(|| Resource(&object).retry_count());

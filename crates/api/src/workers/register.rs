@@ -65,8 +65,17 @@ impl Inner {
             }
             None => self.permit_reading(worker, &watched).await?,
         }
+        let view = self.parts.board.view(worker);
+        let left = known.map_or_else(Vec::new, |it| left_behind(it.spec(), &spec, host, &view.hosts));
         let (object, code) = self.store_worker(user, worker, known, spec).await?;
         drop(turn);
+        if !left.is_empty() {
+            tracing::warn!(
+                worker,
+                hosts = ?left,
+                "a worker handles something else from now on, and other hosts of it are still there"
+            );
+        }
         if let Some(host) = host {
             self.parts.board.touch(worker, &host.into());
         }
@@ -187,6 +196,10 @@ fn handles(fields: &mut Fields<'_>) -> Vec<Value> {
                 return Vec::new();
             }
         };
+        if !matches!(handle["version"], Value::Null | Value::String(_)) {
+            fields.refuse("handles", "the version of each must be a text");
+            return Vec::new();
+        }
         let mut stored = stored;
         if let Some(version) = text("version") {
             stored["version"] = json!(version);
@@ -204,6 +217,19 @@ fn handles_shown(spec: &Value) -> Vec<Value> {
         (None, None) => json!({"resource_type": it["resourceType"], "version": it["version"]}),
     };
     list.iter().map(shown).collect()
+}
+
+/// The other hosts of a worker that are there while it comes to handle something else. They are lent what
+/// they may know nothing of, and what only they know is lent to nobody.
+fn left_behind<'a>(before: &Value, after: &Value, host: Option<&str>, hosts: &'a [HostView]) -> Vec<&'a str> {
+    let handles = |spec: &Value| -> BTreeSet<String> {
+        spec["handles"].as_array().into_iter().flatten().map(Value::to_string).collect()
+    };
+    if handles(before) == handles(after) {
+        return Vec::new();
+    }
+    let is_other = |it: &&HostView| Some(&*it.host) != host && it.phase() == "Ready";
+    hosts.iter().filter(is_other).map(|it| &*it.host).collect()
 }
 
 /// Nobody claims what somebody else has.
@@ -237,4 +263,31 @@ fn is_overlapping(ours: &Value, theirs: &Value) -> bool {
     let versions = [&ours["version"], &theirs["version"]];
     is_same("action")
         || is_same("resourceType") && (versions.iter().any(|it| it.is_null()) || is_same("version"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn hosts_that_another_registration_leaves_behind_are_known() {
+        let host = |name: &str, seconds| HostView {
+            host: name.into(),
+            silent_for: Duration::from_secs(seconds),
+            last_seen: concert_model::Timestamp::MIN,
+            leases: 0,
+        };
+        let hosts = [host("new", 0), host("old", 30), host("gone", 300)];
+        let of = |types: &[&str]| {
+            let handles: Vec<Value> = types.iter().map(|it| json!({"resourceType": it})).collect();
+            json!({"handles": handles})
+        };
+        let before = of(&["A", "B"]);
+        assert_eq!(left_behind(&before, &of(&["A"]), Some("new"), &hosts), ["old"]);
+        assert_eq!(left_behind(&before, &of(&["A", "B", "C"]), None, &hosts), ["new", "old"]);
+        assert!(left_behind(&before, &of(&["B", "A"]), Some("new"), &hosts).is_empty());
+        assert!(left_behind(&before, &of(&["A"]), Some("new"), &hosts[..1]).is_empty());
+    }
 }

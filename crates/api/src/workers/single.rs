@@ -5,16 +5,18 @@ use concert_store::{By, Store};
 use http::{Response, StatusCode};
 use serde_json::Value;
 
-use super::door::{Inner, answer};
+use super::door::Inner;
 use super::hands::Ground;
 use super::op::Op;
 use crate::auth::{Access, User};
 use crate::kube::Body;
+use crate::rest::call::{IfMatch, tagged};
 use crate::rest::error::NOT_PERMITTED;
 use crate::rest::{Error, Fields, Wrong};
 
 impl Inner {
-    /// `PUT /resources/{id}/status`, `/outputs`, `/conditions/{kind}`.
+    /// `PUT /resources/{id}/status`, `/outputs`, `/conditions/{kind}`. `only` is for who has no fence: under
+    /// one, the lease says who may write.
     pub async fn single(
         &self,
         user: &User,
@@ -22,6 +24,7 @@ impl Inner {
         part: &str,
         kind: &str,
         body: &Value,
+        only: IfMatch<'_>,
     ) -> Result<Response<Body>, Error> {
         let number = number(id)?;
         let mut fields = Fields::of(body)?;
@@ -57,20 +60,17 @@ impl Inner {
                 self.permit_update(user, &key).await?;
                 let by = By::actor(user.name.clone()).because("reported");
                 let ground = Ground { by, uid: None, claimed: None, retries: None, rules: self.parts.rules };
-                self.write_status(&key, &ground, &op).await?;
+                self.write_status(&key, &ground, &op, only).await?;
             }
         }
-        let object = self.parts.store.get(&key).await?.decode();
-        Ok(answer(StatusCode::OK, &(self.parts.show)(&object)))
+        let object = self.parts.store.get(&key).await?;
+        let shown = (self.parts.show)(&object.decode());
+        Ok(tagged(StatusCode::OK, &shown, &object.resource_version().0))
     }
 
     /// The resource with this number.
     pub async fn find(&self, id: u64) -> Result<Option<Encoded>, Error> {
-        let store = &self.parts.store;
-        Ok(match self.index.known(store, id).await? {
-            Some(object) => Some(object),
-            None => self.index.search(store, id).await?,
-        })
+        Ok(self.index.find(&self.parts.store, &self.parts.ids, id).await?)
     }
 
     async fn permit_update(&self, user: &User, key: &ObjectKey) -> Result<(), Error> {

@@ -118,6 +118,7 @@ impl Stage {
             rules: Default::default(),
             show: Arc::new(view::resource),
             waiting: Arc::new(|_| 0),
+            ids: open.ids.clone(),
             fleet: workers::Fleet { inventory: Arc::new(store.clone()), minting: Arc::new(minter) },
         });
         let accounts = Accounts::new(auth::Parts {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use concert_engine::workers::{Leased, Meaning, Offer, Prepared, Report};
 use concert_engine::{Failure, Lane, Outcome, Request};
 use concert_model::no8s::resolve::LEFT_AT;
-use concert_model::no8s::{self, Lease, Moment, Next, Phase, Resource, Rules, Verdict, due_in};
+use concert_model::no8s::{self, Lease, Moment, Next, Phase, Resource, Rules, Verdict, due_in, names};
 use concert_model::{Object, ObjectKey, Uid};
 use concert_store::{By, Chance, Clock, Error, Fence, ItemKey, Store};
 use serde_json::Value;
@@ -165,10 +165,12 @@ impl Meaning for Lifecycle {
     }
 }
 
-/// The finalizer that was added for whoever is in charge.
+/// The finalizer that was added for whoever is in charge. If the type was another worker's when the object was
+/// made it has the name of that one, as long as it is there.
 pub(super) fn owner<'a>(worker: &'a str, object: &'a Object) -> &'a str {
+    let is_there = |added: &&str| object.finalizers().iter().any(|it| it == *added);
     match Resource(object).action() {
-        "" => worker,
+        "" => object.annotation(names::FINALIZER).filter(is_there).unwrap_or(worker),
         action => action,
     }
 }

@@ -27,6 +27,8 @@ pub const UPDATED_AT: &str = "no8s.concert.dev/updated-at";
 /// Annotation of a resource: a run is asked for, at the time it says or else at once; another value asks for
 /// another one.
 pub const RECONCILE_AT: &str = "no8s.concert.dev/reconcile-at";
+/// Annotation of a resource: the finalizer that it got for the worker of its type when it was made.
+pub const FINALIZER: &str = "no8s.concert.dev/finalizer";
 
 /// Longest name of a type: that of a kind.
 const TYPE_BYTES_MAX: usize = 63;

@@ -123,7 +123,8 @@ impl Plane {
             None => Inventory::here(&store, &gate, &keys, &clock, &audit, &way_in.url()),
         };
         let board = Board::new(clock.clone());
-        let workers = Workers::new(&store, &parts, &gate, config.rules, &inventory, &board);
+        let ids = Ids::new(store.clone());
+        let workers = Workers::new(&store, &parts, &gate, config.rules, &inventory, &board, &ids);
         let mothership = Mothership::new(&parts, &store, &inventory, &board, &audit);
         let numbers = numbers(&parts, &workers, &mothership);
         let hands = Hands::new(&store, &parts, duty.clone(), &workers, &mothership, config.only);
@@ -147,7 +148,6 @@ impl Plane {
             inventory::sweep(&store, &clock, &tasks);
         }
 
-        let ids = Ids::new(store.clone());
         let accounts = Accounts::new(accounts::Parts {
             store: store.clone(),
             gate: gate.clone(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use concert_api::auth::Gate;
-use concert_api::rest::view;
+use concert_api::rest::{Ids, view};
 use concert_api::workers::{self, Door};
 use concert_controllers::managed::registry::Parts;
 use concert_controllers::mothership::vocabulary;
@@ -31,6 +31,7 @@ impl Workers {
         rules: Rules,
         inventory: &Inventory,
         board: &Board,
+        ids: &Ids,
     ) -> Self {
         let board = board.clone();
         let kinds = store.clone();
@@ -54,6 +55,7 @@ impl Workers {
             rules,
             show: Arc::new(view::resource),
             waiting: waiting(parts.engine.clone()),
+            ids: ids.clone(),
             fleet: workers::Fleet { inventory: inventory.store.clone(), minting: inventory.minting.clone() },
         });
         Self { board, controllers, door }

@@ -116,6 +116,9 @@ class Worker:
                     logger.warning("Worker %s could not renew its leases: %s", self.name, error)
             except (aiohttp.ClientError, TimeoutError, ConnectionError) as error:
                 self.server.is_silent(str(error) or type(error).__name__)
+            # Such as an answer that is none of ours. Without renewals this worker would lose everything, silently.
+            except Exception:
+                logger.exception("Worker %s could not renew its leases", self.name)
             self._expire()
 
     async def _beat(self) -> None:

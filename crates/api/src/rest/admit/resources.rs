@@ -85,7 +85,10 @@ impl Asking<'_> {
         let finalizer = finalizer(&owners, &kind.name, &kind.version, &action)?;
         check_spec(new.spec())?;
         check_sizes(new)?;
-        if !action.is_empty() {
+        if action.is_empty() {
+            // Its type may be another worker's by the time it is deleted.
+            new.set_annotation(names::FINALIZER, &finalizer);
+        } else {
             new.set_label(names::ACTION, &action);
         }
         new.add_finalizer(&finalizer);

@@ -23,6 +23,7 @@ const MISTAKES_MAX: usize = 100;
 pub struct Schema {
     tree: Value,
     validator: Validator,
+    patterns: secrets::Patterns,
     /// Without references, what there is to do is bounded by how long the schema is.
     has_references: bool,
 }
@@ -46,15 +47,9 @@ impl Schema {
         if !defaults::fill(&tree, &mut Value::Object(serde_json::Map::new())) {
             return Err("defaults contain each other without end".into());
         }
-        let patterns = PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_MAX);
-        let validator = jsonschema::options()
-            .with_draft(Draft::Draft7)
-            .should_validate_formats(true)
-            .should_ignore_unknown_formats(true)
-            .with_pattern_options(patterns)
-            .build(&tree)
-            .map_err(|error| words::mistake(&error))?;
-        Ok(Self { tree, validator, has_references })
+        let validator = validator(&tree)?;
+        let patterns = secrets::Patterns::of(&tree);
+        Ok(Self { tree, validator, patterns, has_references })
     }
 
     /// Fills in what is missing and has a default. A spec in which that would have no end stays as it is.
@@ -83,13 +78,24 @@ impl Schema {
 
     /// A spec without what nobody but its author and its plugin should see.
     pub fn without_secrets(&self, spec: &mut Value) {
-        secrets::remove(Some(&self.tree), spec);
+        secrets::remove(&self.tree, &self.patterns, spec);
     }
+}
+
+fn validator(tree: &Value) -> Result<Validator, String> {
+    let patterns = PatternOptions::fancy_regex().backtrack_limit(BACKTRACK_MAX);
+    jsonschema::options()
+        .with_draft(Draft::Draft7)
+        .should_validate_formats(true)
+        .should_ignore_unknown_formats(true)
+        .with_pattern_options(patterns)
+        .build(tree)
+        .map_err(|error| words::mistake(&error))
 }
 
 /// A value of which no schema is known, without what looks like a secret.
 pub fn without_secrets(value: &mut Value) {
-    secrets::remove(None, value);
+    secrets::remove(&Value::Null, &secrets::Patterns::default(), value);
 }
 
 #[cfg(test)]

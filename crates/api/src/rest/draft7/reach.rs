@@ -88,7 +88,7 @@ fn inside_array<'a>(
 }
 
 /// The schemas that a value is held against because it is held against this one.
-fn in_place<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
+pub(super) fn in_place<'a>(root: &'a Value, schema: &'a Value) -> Vec<&'a Value> {
     let Some(fields) = schema.as_object() else { return Vec::new() };
     // Beside a reference nothing else counts in draft 7.
     if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {

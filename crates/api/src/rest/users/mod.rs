@@ -158,6 +158,7 @@ async fn get(call: &Call<'_>, id: &str) -> Result<Response<Body>, Error> {
 }
 
 async fn synchronise(call: &Call<'_>) -> Result<Response<Body>, Error> {
+    call.query(&[]).check()?;
     sort().admin(call, "create").await?;
     Err(Error { retry_after: None, ..Error::unavailable("LDAP is not configured") })
 }

@@ -6,9 +6,10 @@ mod stage;
 use std::time::Duration;
 
 use concert_engine::{Seen, Wait};
-use concert_model::no8s::Resource;
+use concert_model::no8s::{Phase, Resource};
 use serde_json::{Value, json};
 
+use crate::rest::call::IfMatch;
 use stage::Stage;
 
 fn register(name: &str, handles: Value) -> Value {
@@ -169,6 +170,44 @@ async fn heartbeats_tell_what_is_lost() {
         stage.call("POST", "workers/dns_record/heartbeat", json!({"host_id": "h", "items": items})).await;
     assert_eq!((&answer["items"][0]["item"], &answer["lost"][0]["item"]), (&json!("7"), &json!("8")));
     assert!(answer["items"][0]["expires_at"].is_string());
+    for bad in [json!({"item": "7"}), json!({"item": "7", "fence": "1"}), json!({"fence": 1}), json!("7")] {
+        let body = json!({"host_id": "h", "items": [{"item": "7", "fence": fence}, bad]});
+        let (code, said) = stage.call("POST", "workers/dns_record/heartbeat", body).await;
+        assert_eq!(code, 422, "{bad}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn a_version_that_is_no_text_is_refused() {
+    let stage = Stage::new().await;
+    for version in [json!(1), json!(["v1"]), json!(true)] {
+        let handles = json!([{"resource_type": "DnsRecord", "version": version}]);
+        let (code, said) = stage.call("POST", "workers", register("one", handles)).await;
+        assert_eq!(code, 422, "{said}");
+        assert_eq!(said["detail"][0]["loc"], json!(["body", "handles"]));
+    }
+}
+
+#[tokio::test]
+async fn a_write_without_a_lease_is_of_the_state_that_if_match_names() {
+    let stage = Stage::with_worker().await;
+    stage.create(7).await;
+    let version = stage.get(7).await.resource_version().unwrap();
+    let seen = IfMatch(Some(&*version.0));
+    let ready = json!({"status": "ready", "observed_generation": 1});
+    assert_eq!(stage.call_if("PUT", "resources/7/status", ready, seen).await.0, 200);
+    for (path, body) in [
+        ("resources/7/status", json!({"status": "failed"})),
+        ("resources/7/outputs", json!({"outputs": {"a": 1}})),
+        ("resources/7/conditions/Synced", json!({"status": "True", "reason": "R"})),
+    ] {
+        let (code, said) = stage.call_if("PUT", path, body, seen).await;
+        assert_eq!(code, 412, "{path}: {said}");
+    }
+    let any = IfMatch(Some("*"));
+    assert_eq!(stage.call_if("PUT", "resources/7/outputs", json!({"outputs": {"b": 2}}), any).await.0, 200);
+    let object = stage.get(7).await;
+    assert_eq!((Resource(&object).phase(), Resource(&object).outputs()), (Phase::Ready, &json!({"b": 2})));
 }
 
 #[tokio::test]

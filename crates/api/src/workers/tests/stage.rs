@@ -19,10 +19,13 @@ use super::super::{Door, Fleet, Parts};
 use crate::audit::Audit;
 use crate::auth::{Gate, Keys, User};
 use crate::inventory;
+use crate::rest::call::IfMatch;
+use crate::rest::ids::{self, Ids};
 
 pub struct Stage {
     door: Door,
     store: Local,
+    ids: Ids,
     user: User,
     plain: Arc<Plain>,
     _engine: Engine,
@@ -139,6 +142,7 @@ impl Stage {
             audit: Audit::off(),
         });
         let minter = inventory.minter("http://127.0.0.1");
+        let ids = Ids::new(store.clone());
         let door = Door::new(Parts {
             gate: gate(&store, &clock),
             store: store.clone(),
@@ -148,17 +152,22 @@ impl Stage {
             rules: Rules::default(),
             show: Arc::new(|object| json!({"id": Resource(object).id(), "name": object.name()})),
             waiting,
+            ids: ids.clone(),
             fleet: Fleet { inventory: Arc::new(store.clone()), minting: Arc::new(minter) },
         });
         let user = User::known("somebody", []);
-        Self { door, store, user, plain, _engine: engine }
+        Self { door, store, ids, user, plain, _engine: engine }
     }
 
     pub async fn call(&self, method: &str, path: &str, body: Value) -> (u16, Value) {
+        self.call_if(method, path, body, IfMatch::default()).await
+    }
+
+    pub async fn call_if(&self, method: &str, path: &str, body: Value, only: IfMatch<'_>) -> (u16, Value) {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let path: Vec<&str> = path.split('/').collect();
         assert!(Door::takes(&method, &path));
-        let answer = self.door.handle(&method, &path, &body, &self.user).await;
+        let answer = self.door.handle(&method, &path, &body, &self.user, only).await;
         let response = answer.unwrap_or_else(|error| error.response());
         let code = response.status().as_u16();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
@@ -166,6 +175,9 @@ impl Stage {
     }
 
     pub async fn create(&self, id: u64) {
+        while !self.ids.is_given(ids::RESOURCES, id).await.unwrap() {
+            self.ids.draw(ids::RESOURCES).await.unwrap();
+        }
         let object = json!({"apiVersion": "no8s.concert.dev/v1", "kind": "DnsRecord",
             "metadata": {"name": format!("r{id}"), "labels": {names::ID: id.to_string()},
                 "finalizers": ["dns_record"]},

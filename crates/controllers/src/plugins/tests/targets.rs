@@ -34,6 +34,31 @@ async fn types_and_workers_come_and_go() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_an_earlier_owner_was_to_release_can_be_deleted() {
+    let world = World::new().await;
+    for (id, finalizers) in [("1", json!(["earlier", "ext"])), ("2", json!(["dns_record"]))] {
+        world
+            .create_object(json!({"apiVersion": "no8s.concert.dev/v1", "kind": "DnsRecord",
+                "metadata": {"name": format!("r{id}"), "labels": {names::ID: id},
+                    "annotations": {names::FINALIZER: "earlier"}, "finalizers": finalizers},
+                "spec": {"value": 1}}))
+            .await;
+    }
+    world.delete(1).await;
+    world.delete(2).await;
+    world.pass(1).await;
+    for claimed in world.claim("h", 10).await {
+        world.finish(&claimed, Some(true)).await.unwrap();
+    }
+    assert!(!world.is_gone(1).await, "somebody else holds it");
+    assert!(world.is_gone(2).await, "it has the finalizer of its owner now, and no other");
+    world.set_finalizers(1, json!(["earlier"])).await;
+    world.pass(1).await;
+    world.finish(&world.one().await, Some(true)).await.unwrap();
+    assert!(world.is_gone(1).await);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_resource_with_an_action_goes_to_who_runs_it() {
     let world = World::new().await;
     world.register("actions", json!([{"action": "exec"}, {"action": "http_api"}])).await;

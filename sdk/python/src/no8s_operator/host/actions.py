@@ -3,9 +3,11 @@
 Prepare, plan, then apply or destroy; keep the outputs; clean up whatever happened.
 """
 
+import asyncio
 import logging
 from typing import Any
 
+from no8s_operator.cancellation import is_cancelled
 from no8s_operator.plugins.actions.base import ActionPlugin, failed
 from no8s_operator.plugins.base import ActionContext, ActionPhase, ActionResult
 from no8s_operator.plugins.reconcilers.base import (
@@ -26,6 +28,8 @@ OUTPUT_CHARS_MAX = 64 << 10
 REFUSED = "spec is not usable: "
 # Of its history, to tell whether a resource was ever more than refused. At the longest back-off, six weeks.
 HISTORY_MAX = 1000
+# What an action may let out at the price of this one run. A cancellation that somebody asked for goes through.
+CONTAINED = (Exception, SystemExit, asyncio.CancelledError)
 
 
 class ActionsReconciler(BaseReconciler):
@@ -85,17 +89,21 @@ class ActionsReconciler(BaseReconciler):
                     return plan, ActionResult(success=True, phase=ActionPhase.COMPLETED)
                 return plan, failed(f"{REFUSED}{reason}")
             workspace = await plugin.prepare(action_ctx)
-        except Exception as error:
+        except CONTAINED as error:
+            if _is_for_us(error):
+                raise
             logger.exception("Action plugin %s could not prepare %s (%s)", action, resource["name"], resource["id"])
-            return plan, failed(f"prepare: {error}")
+            return plan, failed(f"prepare: {_reason(error)}")
         try:
             plan = _answered(await plugin.plan(action_ctx, workspace), action, "plan")
             if not plan.success:
                 return plan, plan
             return plan, await self._carry_out(plugin, action_ctx, workspace, plan, is_deleting)
-        except Exception as error:
+        except CONTAINED as error:
+            if _is_for_us(error):
+                raise
             logger.exception("Action plugin %s failed on %s (%s)", action, resource["name"], resource["id"])
-            return plan, failed(str(error) or type(error).__name__)
+            return plan, failed(_reason(error))
         finally:
             await _clean_up(plugin, workspace)
 
@@ -164,8 +172,18 @@ def _answered(result: ActionResult | None, action: str, step: str) -> ActionResu
 async def _clean_up(plugin: ActionPlugin, workspace: Any) -> None:
     try:
         await plugin.cleanup(workspace)
-    except Exception:
+    except CONTAINED as error:
+        if _is_for_us(error):
+            raise
         logger.exception("Action plugin %s could not clean up", plugin.name)
+
+
+def _is_for_us(error: BaseException) -> bool:
+    return isinstance(error, asyncio.CancelledError) and is_cancelled()
+
+
+def _reason(error: BaseException) -> str:
+    return str(error) or type(error).__name__
 
 
 def _details(plan: ActionResult, result: ActionResult) -> dict[str, Any]:

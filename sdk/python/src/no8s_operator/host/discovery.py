@@ -26,22 +26,31 @@ def installed(group: str) -> list[EntryPoint]:
 
 
 def reconcilers(find: Find = installed) -> list[tuple[EntryPoint, ReconcilerPlugin]]:
-    """An instance of every reconciler that can be loaded; the others are logged and left out."""
-    found = []
+    """An instance of every reconciler that can be loaded; the others are logged and left out.
+
+    Of two with one name, which would claim under it side by side, the later one.
+    """
+    found: dict[str, tuple[EntryPoint, ReconcilerPlugin]] = {}
     for point in find("no8s.reconcilers"):
         try:
             plugin: ReconcilerPlugin = point.load()()
             name, _ = plugin.name, list(plugin.resource_types)
-        except Exception as error:
+            earlier = found.pop(name, None)
+        # One that calls sys.exit would end all others with the host, again after every restart.
+        except (Exception, SystemExit) as error:
             could_not_load("reconciler", point, error)
             continue
         warn_if_renamed(point, name)
-        found.append((point, plugin))
-    return found
+        if earlier:
+            said = "Reconciler plugin %s is installed twice; that of entry point %s is used (%s), not that of %s (%s)"
+            logger.warning(said, name, point.name, point.value, earlier[0].name, earlier[0].value)
+        found[name] = (point, plugin)
+    return list(found.values())
 
 
-def could_not_load(what: str, point: EntryPoint, error: Exception) -> None:
-    logger.error("Could not load %s plugin %s: %s", what, point.name, error)
+def could_not_load(what: str, point: EntryPoint, error: BaseException) -> None:
+    reason = f"it called sys.exit({error.code})" if isinstance(error, SystemExit) else error
+    logger.error("Could not load %s plugin %s: %s", what, point.name, reason)
 
 
 def warn_if_renamed(point: EntryPoint, name: str) -> None:
@@ -63,7 +72,7 @@ def actions(registry: PluginRegistry, environ: Mapping[str, str], find: Find = i
             plugin = point.load()
             warn_if_renamed(point, plugin().name)
             classes.append(plugin)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             could_not_load("action", point, error)
     return [registry.register_action(cls) for cls in classes if not enabled or cls().name in enabled]
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from no8s_operator.cancellation import is_cancelled
 from no8s_operator.host.guard import Guard
 from no8s_operator.plugins.reconcilers.base import ReconcilerContext, ReconcilerPlugin
 from no8s_operator.worker import Worker
@@ -41,9 +42,12 @@ async def _run(plugin: ReconcilerPlugin, ctx: ReconcilerContext, worker: Worker)
     with Guard(worker, task) as guard:
         try:
             await task
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
             if guard.stuck_in is None:
-                raise
+                if is_cancelled() or ctx.shutdown_event.is_set():
+                    raise
+                # Let through, it would end the plugin as if somebody had asked for that.
+                raise RuntimeError("start() was cancelled from within") from error
     # Also if it took the cancellation for a reason to return.
     if guard.stuck_in is not None and not ctx.shutdown_event.is_set():
         raise RuntimeError(f"it hung in {guard.stuck_in}, whose lease had ended")
@@ -103,7 +107,9 @@ class Supervisor:
                 await running.plugin.stop()
         except TimeoutError:
             logger.warning("Reconciler plugin %s did not stop within %g s", name, STOP_SECONDS)
-        except Exception:
+        except (Exception, SystemExit, asyncio.CancelledError):
+            if is_cancelled():
+                raise
             logger.exception("Reconciler plugin %s failed to stop", name)
         _, pending = await asyncio.wait({running.task}, timeout=STOP_SECONDS)
         for task in pending:

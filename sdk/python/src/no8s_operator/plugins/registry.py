@@ -87,7 +87,11 @@ class PluginRegistry:
     async def _initialized(self, name: str) -> ActionPlugin:
         cls = self._actions[name]
         plugin = cls()
-        await plugin.initialize({**cls.load_config_from_env(), **self.plugin_config(name)})
+        try:
+            await plugin.initialize({**cls.load_config_from_env(), **self.plugin_config(name)})
+        # In a task of its own it would not only fail, but end the host.
+        except SystemExit as error:
+            raise RuntimeError(f"it called sys.exit({error.code})") from error
         return plugin
 
     def plugin_config(self, name: str) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from no8s_operator.cancellation import is_cancelled
 from no8s_operator.errors import ServerError, StaleLeaseError
 from no8s_operator.records import ResourceRecord, trigger_reason
 
@@ -292,7 +293,17 @@ class BaseReconciler(ReconcilerPlugin):
             if error.resource_id == resource["id"]:
                 raise
             return ReconcileResult(success=False, message=str(error))
+        # Let through, a cancellation that nobody asked for would leave the resource to its lease.
+        except asyncio.CancelledError as error:
+            if is_cancelled():
+                raise
+            return self._failed(resource, error)
         # A plugin that calls sys.exit must not take the host with it.
         except (Exception, SystemExit) as error:
-            logger.exception("Reconciler plugin %s failed on %s (%s)", self.name, resource["name"], resource["id"])
-            return ReconcileResult(success=False, message=str(error) or type(error).__name__)
+            return self._failed(resource, error)
+
+    def _failed(self, resource: dict[str, Any], error: BaseException) -> ReconcileResult:
+        logger.error(
+            "Reconciler plugin %s failed on %s (%s)", self.name, resource["name"], resource["id"], exc_info=error
+        )
+        return ReconcileResult(success=False, message=str(error) or type(error).__name__)
