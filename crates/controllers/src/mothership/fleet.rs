@@ -228,7 +228,7 @@ impl Running {
         let unknown = || Denied::Unknown { entry: entry.into(), reconciler: reconciler.into() };
         let key = names::entry_key(entry);
         // First: what is refused changes nothing.
-        if !self.0.crews().get(reconciler).is_some_and(|it| it.handle.state(&key).is_some()) {
+        if self.0.crews().get(reconciler).is_none_or(|it| it.handle.state(&key).is_none()) {
             return Err(unknown());
         }
         let is_stopped = self.0.items.get(entry, reconciler).is_some_and(|it| it.is_stopped);
