@@ -25,7 +25,7 @@ impl Post for Endless {
     }
 
     async fn end(&self, _: bool) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }
 
