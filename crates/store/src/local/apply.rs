@@ -43,7 +43,7 @@ impl Local {
             let current = inner.fetch(&key).await?;
             let wish = Wish::read(&served, applied.clone(), current.as_ref(), part, force, by)?;
             match inner.try_apply(&wish, &key, current.as_ref(), by).await {
-                Err(Attempt::Moved | Attempt::Taken(_)) => inner.refresh().await?,
+                Err(Attempt::Moved | Attempt::Redefined | Attempt::Taken(_)) => inner.refresh().await?,
                 // Deleted since it was read: it is made anew.
                 Err(Attempt::Failed(Error::NotFound { key: gone })) if gone == key && current.is_some() => {}
                 outcome => return outcome.map_err(|attempt| attempt.into_error(&key)),

@@ -46,11 +46,11 @@ impl Inner {
                     }
                 }
                 // The namespace or the definition was written meanwhile: look at it again.
-                Err(Attempt::Moved) if moves > 0 => {
+                Err(Attempt::Moved | Attempt::Redefined) if moves > 0 => {
                     moves -= 1;
                     self.refresh().await?;
                 }
-                Err(Attempt::Moved) => {
+                Err(Attempt::Moved | Attempt::Redefined) => {
                     return Err(Error::Conflict { key: object.key().map_err(|e| invalid(&object, e))? });
                 }
                 Err(Attempt::Failed(error)) => return Err(error),
@@ -68,7 +68,7 @@ impl Inner {
         ownership: Ownership,
     ) -> Result<Encoded, Attempt> {
         check_scope(served, object)?;
-        let turn = self.turn(&served.kind.group_kind).await?;
+        let turn = self.turn(&served.kind.group_kind).await?.judged_by(served);
         if ownership == Ownership::Open {
             object.set_metadata(ownership::FIELD, Value::Null);
         }
@@ -82,7 +82,7 @@ impl Inner {
         complete(served, self, object, now);
         let key = object.key().map_err(|e| Error::invalid(describe(object), e))?;
         let mut checks = vec![Check::Object(key.clone(), None)];
-        checks.extend(turn.check());
+        checks.extend(turn.checks());
         if served.kind.is_namespaced {
             checks.push(self.check_namespace(&key).await?);
         }
@@ -90,7 +90,6 @@ impl Inner {
             let why = "its definition is being deleted".to_owned();
             return Err(Error::Forbidden { key, why }.into());
         }
-        checks.extend(served.definition.clone().map(|(key, revision)| Check::Object(key, Some(revision))));
         let body = Arc::new(admit::encode(served, &key, new_head(uid, now), object)?);
         if by.is_dry_run {
             return match self.fetch(&key).await? {

@@ -17,22 +17,33 @@ impl Inner {
     pub(super) async fn update(&self, object: Object, part: Part, by: &By) -> Result<Encoded> {
         let invalid = |error| Error::invalid(describe(&object), error);
         let key = object.key().map_err(invalid)?;
-        let served = self.find_kind(&key.kind).await?;
-        check_scope(&served, &object)?;
-        let Some(version) = object.resource_version() else {
-            let field = FieldPath::new("metadata.resourceVersion");
-            return Err(invalid(FieldError::required(field, "must be specified for an update")));
-        };
-        let recent = self.shared.recent.find(&key, &version).filter(|_| !by.is_dry_run);
-        let current = match recent {
-            Some(recent) => recent,
-            None => self.fetch(&key).await?.ok_or_else(|| Error::NotFound { key: key.clone() })?,
-        };
-        if *current.resource_version() != version {
-            return Err(Error::Conflict { key });
+        let mut tries = if self.is_shared() { TRIES_MAX } else { 1 };
+        loop {
+            let served = self.find_kind(&key.kind).await?;
+            check_scope(&served, &object)?;
+            let Some(version) = object.resource_version() else {
+                let field = FieldPath::new("metadata.resourceVersion");
+                return Err(invalid(FieldError::required(field, "must be specified for an update")));
+            };
+            let recent = self.shared.recent.find(&key, &version).filter(|_| !by.is_dry_run);
+            let current = match recent {
+                Some(recent) => recent,
+                None => self.fetch(&key).await?.ok_or_else(|| Error::NotFound { key: key.clone() })?,
+            };
+            if *current.resource_version() != version {
+                return Err(Error::Conflict { key });
+            }
+            tries -= 1;
+            if tries == 0 {
+                let outcome = self.replace(&served, &current, object, part, by, Ownership::Open).await;
+                return outcome.map_err(|attempt| attempt.into_error(&key));
+            }
+            match self.replace(&served, &current, object.clone(), part, by, Ownership::Open).await {
+                // Another process has written the definition, and this one has not heard of it yet.
+                Err(Attempt::Redefined) => self.refresh().await?,
+                outcome => return outcome.map_err(|attempt| attempt.into_error(&key)),
+            }
         }
-        let outcome = self.replace(&served, &current, object, part, by, Ownership::Open).await;
-        outcome.map_err(|attempt| attempt.into_error(&key))
     }
 
     /// The answer to a write that changes nothing: nothing checks its ground but this.
@@ -65,6 +76,7 @@ impl Inner {
             }
             match self.replace(&served, &current, object, part, by, Ownership::Open).await {
                 Err(Attempt::Moved) => {}
+                Err(Attempt::Redefined) => self.refresh().await?,
                 other => return other.map_err(|attempt| attempt.into_error(key)),
             }
         }
@@ -84,7 +96,11 @@ impl Inner {
         if object.uid().is_some_and(|uid| uid != current.head().uid) {
             return Err(Error::Conflict { key: current.key().clone() }.into());
         }
-        let turn = self.turn(&current.key().kind).await?;
+        let mut turn = self.turn(&current.key().kind).await?;
+        // Where this process is alone, nobody is answered before it knows of a definition.
+        if self.is_shared() {
+            turn = turn.judged_by(served);
+        }
         match part {
             Part::Main => self.replace_main(served, current, object, by, ownership, &turn).await,
             Part::Status => self.replace_status(served, current, object, by, ownership, &turn).await,

@@ -25,6 +25,8 @@ pub(super) enum Attempt {
     Taken(ObjectKey),
     /// What it was based on has changed.
     Moved,
+    /// The kind is not defined as it was: what was made of the object may not be right any more.
+    Redefined,
     Failed(Error),
 }
 
@@ -32,7 +34,7 @@ impl Attempt {
     pub(super) fn into_error(self, key: &ObjectKey) -> Error {
         match self {
             Attempt::Taken(key) => Error::AlreadyExists { key },
-            Attempt::Moved => Error::Conflict { key: key.clone() },
+            Attempt::Moved | Attempt::Redefined => Error::Conflict { key: key.clone() },
             Attempt::Failed(error) => error,
         }
     }
@@ -48,17 +50,24 @@ impl From<Error> for Attempt {
 pub(super) struct Turn<'a> {
     _held: Option<tokio::sync::MutexGuard<'a, ()>>,
     /// What other processes must not have written since.
-    check: Option<Check>,
+    checks: Vec<Check>,
 }
 
 impl Turn<'_> {
     /// For writes that nobody has to wait for.
     pub(super) fn none() -> Self {
-        Self { _held: None, check: None }
+        Self { _held: None, checks: Vec::new() }
     }
 
-    pub(super) fn check(&self) -> Option<Check> {
-        self.check.clone()
+    /// For a write that was judged by this definition.
+    pub(super) fn judged_by(mut self, served: &Served) -> Self {
+        let definition = served.definition.clone();
+        self.checks.extend(definition.map(|(key, revision)| Check::Object(key, Some(revision))));
+        self
+    }
+
+    pub(super) fn checks(&self) -> impl Iterator<Item = Check> {
+        self.checks.iter().cloned()
     }
 }
 
@@ -71,8 +80,8 @@ impl Inner {
         }
         let held = self.defining.lock().await;
         self.refresh().await?;
-        let check = self.is_shared().then(|| Check::Unwritten(kind.clone(), self.shared.hub.newest()));
-        Ok(Turn { _held: Some(held), check })
+        let others = self.is_shared().then(|| Check::Unwritten(kind.clone(), self.shared.hub.newest()));
+        Ok(Turn { _held: Some(held), checks: others.into_iter().collect() })
     }
 
     /// Commits a state in the place of `current`.
@@ -90,7 +99,7 @@ impl Inner {
             return Ok(Encoded::new(body, current.resource_version().clone()));
         }
         let check = Check::Object(body.key.clone(), revision_of(current.resource_version()));
-        let checks = std::iter::once(check).chain(turn.check()).collect();
+        let checks = std::iter::once(check).chain(turn.checks()).collect();
         self.commit(checks, act, body, Some(current.clone()), by, now).await
     }
 
@@ -118,6 +127,9 @@ impl Inner {
             }
             Err(Refusal::Changed { key, now: None }) if key == body.key => {
                 Err(Error::NotFound { key }.into())
+            }
+            Err(Refusal::Changed { key, .. }) if key != body.key && definition::is_definition(&key.kind) => {
+                Err(Attempt::Redefined)
             }
             Err(Refusal::Changed { .. } | Refusal::Written(_)) => Err(Attempt::Moved),
         }

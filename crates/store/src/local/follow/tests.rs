@@ -4,6 +4,7 @@ use std::sync::Condvar;
 use std::sync::atomic::AtomicUsize;
 
 use concert_model::{Object, ObjectKey, Timestamp};
+use serde_json::json;
 
 use super::*;
 use crate::backend::{
@@ -11,6 +12,7 @@ use crate::backend::{
 };
 use crate::chance::Chance;
 use crate::clock::SystemClock;
+use crate::conformance::Definition;
 use crate::contract::{By, ItemKey, Store as _};
 use crate::local::Config;
 use crate::work::WorkRow;
@@ -178,4 +180,27 @@ async fn what_was_heard_is_told_without_asking_again() {
     assert_eq!(reader.heard(), newest);
     assert_eq!(door.looks(), looks);
     door.set(Way::Open);
+}
+
+#[tokio::test]
+async fn an_update_is_judged_by_the_definition_that_others_have_written_just_now() {
+    let door = Door::open();
+    let (here, there) = (store(&door), store(&door));
+    let by = By::actor("test");
+    let definition = here.create(Definition::usual().object("judged.dev", "widget"), &by).await.unwrap();
+    let kind = GroupKind::new("judged.dev", "Widget");
+    let mut object = Object::new(&kind.at_version("v1"), "default", "a");
+    object.set("spec", json!({"n": 1}));
+    let mut object = there.create(object, &by).await.unwrap().decode();
+
+    let mut stricter = definition.decode();
+    stricter.get_mut("spec")["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        ["n"]["maximum"] = json!(5);
+    // Nobody rings, so that nobody else hears of it for a while.
+    here.update(stricter, &by).await.unwrap();
+    object.set("spec", json!({"n": 9}));
+    let refused = there.update(object.clone(), &by).await;
+    assert!(matches!(refused, Err(Error::Invalid { .. })), "{refused:?}");
+    object.set("spec", json!({"n": 5}));
+    assert_eq!(there.update(object, &by).await.unwrap().decode().spec()["n"], 5);
 }
