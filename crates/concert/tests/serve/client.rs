@@ -188,9 +188,9 @@ fn providers_are_declared_in_a_file_and_a_bad_one_is_refused() {
 fn a_long_history_is_read_to_its_end() {
     let Some(plane) = Plane::start() else { return };
     plane.define_widgets();
-    let made = call(&plane.address, "POST", WIDGETS, &widget("a", &json!({"size": 0})).to_string());
+    let made = call(&plane.address, "POST", WIDGETS, &widget("a", &json!({"size": 1})).to_string());
     assert_eq!(made.map(|it| it.0), Some(201));
-    for size in 1..=510 {
+    for size in 2..=511 {
         let patch = json!({"spec": {"size": size}}).to_string();
         let path = format!("{WIDGETS}/a");
         let patched = send(&plane.address, "PATCH", &path, "application/merge-patch+json", &patch);
