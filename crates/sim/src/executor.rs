@@ -94,6 +94,16 @@ impl Executor {
         drop(dead);
     }
 
+    /// Ends all tasks of all groups. They hold the executor and it holds them: nothing else would ever let go of
+    /// what a life has used.
+    pub fn end(&self) {
+        let mut state = lock(&self.state);
+        let all = (std::mem::take(&mut state.tasks), std::mem::take(&mut state.wakers));
+        drop(state);
+        // Dropped without the lock, as above.
+        drop(all);
+    }
+
     /// Stops polling a group for a while.
     pub fn freeze(&self, group: Group, duration: Duration) {
         let mut state = lock(&self.state);
@@ -290,6 +300,25 @@ mod tests {
         assert_eq!(order(1), order(1));
         assert!((2..20).any(|seed| order(seed) != order(1)));
         assert!(order(3)[..3].iter().all(|n| n % 2 == 0));
+    }
+
+    #[test]
+    fn nothing_is_held_any_more_after_the_end() {
+        let executor = Executor::new(Chance::seeded(1));
+        let held = Arc::new(());
+        for group in [Group(0), Group(1)] {
+            let (held, spawner, clock) = (held.clone(), executor.spawner(group), executor.clone());
+            let task = async move {
+                clock.sleep(Duration::from_secs(60)).await;
+                drop((held, spawner));
+            };
+            executor.spawn(group, Box::pin(task));
+        }
+        executor.run_for(Duration::from_secs(1));
+        assert_eq!(Arc::strong_count(&held), 3);
+        executor.end();
+        assert_eq!(Arc::strong_count(&held), 1);
+        assert!(executor.run_for(Duration::from_secs(100)), "nobody is left");
     }
 
     #[test]

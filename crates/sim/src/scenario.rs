@@ -123,6 +123,16 @@ struct Life<P> {
     trace: Vec<String>,
     counts: Counts,
     violations: Vec<String>,
+    _end: End,
+}
+
+/// Ends what still runs when a life is over, also one that panicked.
+struct End(Executor);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        self.0.end();
+    }
 }
 
 /// What is stored, with all that a user says: every field but the status, which is not theirs, and labels
@@ -157,6 +167,7 @@ impl<P: Play> Life<P> {
             company,
             ownership: Ownership::new(&company.member("anybody")),
             play: open(&stage),
+            _end: End(executor.clone()),
             executor,
             chance,
             weather,
