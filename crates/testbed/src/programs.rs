@@ -5,6 +5,9 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 
+/// The program of this crate.
+const OWN: &str = "concert-testbed";
+
 /// The directory of the servers' programs, built first if need be. None if they cannot be built here;
 /// the script has said why.
 pub(crate) fn servers() -> Result<Option<PathBuf>> {
@@ -48,9 +51,10 @@ pub fn workspace() -> PathBuf {
     here.ancestors().find(is_root).map_or_else(built_in, Path::to_owned)
 }
 
-/// The program of this crate.
+/// The program of this crate. Whoever runs it has it: nothing needs to be built for that.
 pub(crate) fn own() -> Result<PathBuf> {
-    program("concert-testbed")
+    let this = std::env::current_exe()?;
+    if this.file_stem().is_some_and(|it| it == OWN) { Ok(this) } else { program(OWN) }
 }
 
 /// A program of this workspace, by its name.
